@@ -15,7 +15,7 @@ from trainshed.assembly.storage import ORIGINS
 from trainshed.core.errors import Unavailable
 from trainshed.core.job import Job
 from trainshed.core.origin import Origin
-from trainshed.core.pool_words import PoolWords
+from trainshed.core.pool_words import PoolWords, RemoteWords
 from trainshed.core.task_names import known_as, task_called
 from trainshed.dialects.ai_platform.origin import TrainingJobRecord, key_of, with_roles
 from trainshed.dialects.kubernetes.origin import KubernetesManifest
@@ -27,7 +27,10 @@ NAMED = KubernetesManifest(
     kind="JobSet",
     name="digits",
     digest="d",
-    pools=(PoolWords(hosts=("digits-$(job-index)",), group=2, first=1),),
+    pools=(
+        PoolWords(hosts=("digits-$(job-index)",), group=2, first=1),
+        PoolWords(remote=RemoteWords(serves=True, row="$(host):2", list_place="/etc/list")),
+    ),
 ).origin
 
 

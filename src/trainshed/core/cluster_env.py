@@ -37,12 +37,15 @@ def cluster_env(job: Job, replica: Replica) -> dict[str, str]:
         "TRAINSHED_RESTART": str(replica.run),
         "TRAINSHED_TASK": f"workerpool{replica.pool}-{replica.index}",
     }
-    env |= _ranks(job.spec, admission, replica)
+    env |= (ranks := _ranks(job.spec, admission, replica))
     env |= _output(job.spec)
     if job.origin is not None and job.origin.index_variable:
         env[job.origin.index_variable] = str(replica.index)
     own = dict(job.spec.pools[replica.pool].env)
     late = late_values(job, replica, env)
+    if job.origin is not None and job.origin.pools and job.origin.pools[replica.pool].remote is not None:
+        # Whoever starts programs in the replicas ranks them: a replica's own rank would lead them astray.
+        env = {name: value for name, value in env.items() if name not in {*ranks, "TF_CONFIG"}}
     return env | (own if late is None else {name: late.fill(value) for name, value in own.items()})
 
 

@@ -17,11 +17,23 @@ from trainshed.core.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteRole:
+    """The part of a replica where programs start programs in other replicas (`core/remote_start.py`)."""
+
+    serves: bool  # it starts what others ask for; else its program is one that asks
+    servers: str  # those that serve, a word each: NAME,NAME=HOST:PORT
+    rows: str  # the list of hosts, as programs read it
+    list_place: str  # where programs look for that list
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     key: RunKey
     image: str
     command: tuple[str, ...]  # replaces the image's entry point where given
     args: tuple[str, ...]
+    before: tuple[str, ...] = ()  # a program of ours that becomes or accompanies all that, with its arguments
+    remote: RemoteRole | None = None
     module: str = ""  # run as `python -m module` where given
     packages: tuple[str, ...] = ()
     code: str = ""  # the id of the folder that is its working directory (core.code)

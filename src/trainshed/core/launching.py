@@ -1,10 +1,12 @@
 """From a job and one of its replicas to the Launch a backend is given. Pure."""
 
 from trainshed.core.cluster_env import cluster_env, late_values
-from trainshed.core.fleet import Admission
+from trainshed.core.fleet import Admission, Placement
 from trainshed.core.job import Job
-from trainshed.core.launch import Launch
+from trainshed.core.launch import Launch, RemoteRole
 from trainshed.core.limits import shared_room
+from trainshed.core.names import task_name
+from trainshed.core.pool_words import HOST, PoolWords
 from trainshed.core.replica import Replica
 from trainshed.core.suspicion import is_watched
 
@@ -32,6 +34,7 @@ def launch_of(job: Job, replica: Replica) -> Launch:
         room=shared_room(job.spec, admission, place),
         peers=tuple(place.host for place in admission.placements),
         names=_names(job, admission),
+        remote=_remote(job, admission, replica),
         grace=job.spec.scheduling.grace,
         held=bool(job.spec.scheduling.hold),
         watched=is_watched(job),
@@ -48,3 +51,32 @@ def _names(job: Job, admission: Admission) -> tuple[tuple[str, ...], ...]:
     if not any(words.hosts for words in pools):
         return ()
     return tuple(pools[place.pool].names(place.index) for place in admission.placements)
+
+
+def _remote(job: Job, admission: Admission, replica: Replica) -> RemoteRole | None:
+    pools = () if job.origin is None else job.origin.pools
+    own = pools[replica.pool].remote if pools else None
+    if own is None:
+        return None
+    places = [(place, pools[place.pool]) for place in admission.placements]
+    return RemoteRole(
+        serves=own.serves,
+        servers=" ".join(
+            _server(place, words) for place, words in places if words.remote and words.remote.serves
+        ),
+        rows="".join(_row(place, words) for place, words in places),
+        list_place=own.list_place,
+    )
+
+
+def _server(place: Placement, words: PoolWords) -> str:
+    names = (task_name(place.pool, place.index), *words.names(place.index)[:1])
+    return f"{','.join(names)}={place.host}:{place.port}"
+
+
+def _row(place: Placement, words: PoolWords) -> str:
+    """Replicas that serve are listed by their tasks: several of them may have one address."""
+    if words.remote is None or not words.remote.row:
+        return ""
+    host = task_name(place.pool, place.index) if words.remote.serves else place.host
+    return f"{words.remote.row.replace(HOST, host)}\n"

@@ -11,6 +11,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+# What texts may name where programs start others in other replicas (`core/remote_start.py`).
+REMOTE_PROGRAM, HOST_LIST, OWN_FOLDER = "remote-program", "host-list", "own-folder"
+_REMOTE = frozenset({REMOTE_PROGRAM, HOST_LIST, OWN_FOLDER})
+HOST = "$(host)"  # in a row of the list of hosts
+
 JOB_INDEX, POD_INDEX, GLOBAL_INDEX = "job-index", "pod-index", "job-global-index"
 _NUMBERS = frozenset({JOB_INDEX, POD_INDEX, GLOBAL_INDEX})
 
@@ -27,7 +32,7 @@ _HOST = re.compile(r"host-([0-9])-([0-9]{1,4})")
 
 def is_late(name: str) -> bool:
     """Whether `$(name)` is known only when a replica is placed."""
-    return name in VARIABLES or name in _NUMBERS or _HOST.fullmatch(name) is not None
+    return name in VARIABLES | _NUMBERS | _REMOTE or _HOST.fullmatch(name) is not None
 
 
 def host_reference(pool: int, index: int) -> str:
@@ -58,10 +63,20 @@ class LateValues:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteWords:
+    """The part of a pool in a job whose programs start programs in other replicas."""
+
+    serves: bool  # its replicas start what others ask for; else their programs are those that ask
+    row: str = ""  # of each of its replicas in the list of hosts; empty: they are not in it
+    list_place: str  # where programs look for that list
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolWords:
     hosts: tuple[str, ...] = ()  # names of each replica, with $(NAME) for its numbers
     group: int = 1  # so many replicas of the pool are one job of the grammar
     first: int = 0  # the number of the pool's first job, among those of all pools
+    remote: RemoteWords | None = None  # None: no program starts another one elsewhere
 
     def numbers(self, index: int) -> dict[str, str]:
         job, pod = divmod(index, self.group)

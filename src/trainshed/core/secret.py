@@ -76,7 +76,7 @@ def with_secrets(launch: Launch, pool: Pool, kept: Mapping[str, str]) -> Launch:
     if lost := [name for name in masked if name not in kept]:
         raise Unavailable(f"The value of its secret {lost[0]} is lost: submit the job again with it.")
     env = {**launch.env, **{name: kept[name] for name in masked}}
-    return replace(launch, env=env, secrets=secret_names(pool))
+    return replace(launch, env=env, secrets=launch.secrets | secret_names(pool))
 
 
 def masked(value: object, is_secret: Callable[[str], bool] = is_secret_name) -> Any:

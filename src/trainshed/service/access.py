@@ -23,6 +23,7 @@ from trainshed.core.job import Job
 from trainshed.core.launch import Launch
 from trainshed.core.permission import Principal, principal_of_job
 from trainshed.core.ports import Clock, Store
+from trainshed.core.remote_start import with_remote_secret
 
 REMEMBERED = timedelta(seconds=5)
 MOST = 1000  # cached jobs, and as many cached buckets
@@ -90,10 +91,12 @@ class AccessService:
         self._buckets = AnswerCache(clock, buckets.get)
 
     def equip(self, job: Job, launch: Launch) -> Launch:
-        """Add the variables by which the program finds the buckets.
+        """Add the variables by which the program finds the buckets, and other replicas of its job trust it.
 
         The job's own variables win, then those of the settings.
         """
+        if launch.remote is not None:
+            launch = with_remote_secret(launch, self._tokens.issue(job.id))
         env, google = self._grants.granted(job.project), None
         if self._address:
             token = self._tokens.issue(job.id)

@@ -18,7 +18,7 @@ from trainshed.backends.cluster.pod import (
     secret_values,
 )
 from trainshed.core.fleet import Placement
-from trainshed.core.launch import Launch
+from trainshed.core.launch import Launch, RemoteRole
 from trainshed.core.names import ReplicaName, RunKey
 
 FRAME = PodFrame(home="0a1b2c3d", init="trainshed-init-1", namespace="ml")
@@ -111,3 +111,19 @@ def test_the_pods_of_an_isolated_job_reach_each_other_and_names_and_only_their_i
         "ingress": [{"from": [peers]}, {"ports": [{"protocol": "TCP", "port": 45990}]}],
         "egress": [{"to": [peers]}, {"ports": names}],
     }
+
+
+def test_a_pod_whose_programs_start_others_elsewhere_has_the_init_by_its_other_name():
+    role = RemoteRole(serves=True, servers="", rows="", list_place="/etc/list")
+    plain, both = (render_pod(launch, FRAME)["spec"] for launch in (LAUNCH, replace(LAUNCH, remote=role)))
+    assert "items" not in plain["volumes"][0]["configMap"]
+    assert both["volumes"][0]["configMap"]["items"] == [
+        {"key": "init", "path": "init"},
+        {"key": "init", "path": "remote"},
+    ]
+
+
+def test_what_goes_before_the_command_goes_before_it():
+    assert container(replace(LAUNCH, before=("/x/remote", "--serve")))["args"] == [
+        *("/x/remote", "--serve", "python3", "train.py")
+    ]

@@ -1,6 +1,7 @@
 """The body by which an engine makes a container: everything in it is said here."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from trainshed.backends.machine.image_config import command_line
 from trainshed.backends.machine.init_record import parse_record
 from trainshed.core.fleet import Placement
 from trainshed.core.image import ImageConfig
-from trainshed.core.launch import Launch
+from trainshed.core.launch import Launch, RemoteRole
 from trainshed.core.limits import LEAST_MEMORY
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Sink
@@ -272,3 +273,11 @@ def test_a_file_of_the_run_has_no_values_of_secrets():
     body = {"Image": "i", "Env": ["HF_TOKEN=x=y", "LR=1"]}
     assert without_secrets(body, frozenset({"HF_TOKEN"})) == {"Image": "i", "Env": ["LR=1"]}
     assert without_secrets(body, frozenset()) == body
+
+
+def test_a_container_whose_programs_start_others_elsewhere_has_the_init_by_its_other_name():
+    role = RemoteRole(serves=True, servers="", rows="", list_place="/etc/list")
+    launch = replace(LAUNCH, remote=role, before=("/.trainshed/remote", "--launch"), command=(), args=())
+    body: Any = render(launch, IMAGE, FRAME, RunMounts())
+    assert {"/.trainshed/init", "/.trainshed/remote"} <= {m["Target"] for m in body["HostConfig"]["Mounts"]}
+    assert body["Cmd"] == ["/.trainshed/remote", "--launch", "serve", "--now", "default"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.builders import a_job, a_pool, admitted
 from trainshed.backends.process.job_hosts import JobHosts, names_text
 from trainshed.backends.process.keeper import ShellKeeper
-from trainshed.core.launch import Launch
+from trainshed.core.launch import Launch, RemoteRole
 from trainshed.core.launching import launch_of
 from trainshed.core.replica import Replica
 
@@ -21,6 +21,14 @@ def a_launch(names: tuple[tuple[str, ...], ...] = NAMES) -> Launch:
 def test_each_replica_with_names_has_a_line():
     assert names_text(b"127.0.0.1 localhost", a_launch()).decode() == (
         "127.0.0.1 localhost\n127.0.0.1 digits-master-0\n127.0.0.2 digits-worker-0 digits-worker-0.default\n"
+    )
+
+
+def test_where_programs_start_others_elsewhere_each_replica_has_an_address_of_its_own():
+    role = RemoteRole(serves=True, servers="", rows="", list_place="/etc/list")
+    launch = replace(a_launch(), remote=role, peers=("127.0.0.1",) * 3)
+    assert names_text(b"127.0.0.1 localhost", launch).decode() == (
+        "127.0.0.1 localhost\n127.1.0.1 digits-master-0\n127.1.0.2 digits-worker-0 digits-worker-0.default\n"
     )
 
 

@@ -51,6 +51,9 @@ def test_a_launch_gets_the_values_and_the_names_of_its_secrets():
     ready = with_secrets(launch, pool, {"MINE": "kept"})
     assert ready.env == {"HF_TOKEN": "clear", "MINE": "kept", "LR": "0.1"}
     assert ready.secrets == {"HF_TOKEN", "MINE"}
+    assert with_secrets(replace(launch, secrets=frozenset({"OURS"})), pool, {"MINE": "kept"}).secrets == {
+        *("HF_TOKEN", "MINE", "OURS")
+    }
 
 
 def test_no_program_is_given_a_mask_as_its_secret():

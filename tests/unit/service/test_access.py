@@ -14,10 +14,11 @@ from trainshed.core.errors import Forbidden, NotFound
 from trainshed.core.fleet import Placement
 from trainshed.core.google import GoogleAccess
 from trainshed.core.job import Job, JobState
-from trainshed.core.launch import Launch
+from trainshed.core.launch import Launch, RemoteRole
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.permission import principal_of_job
 from trainshed.core.ports import Operation
+from trainshed.core.remote_start import SECRET, remote_secret
 from trainshed.service import access
 from trainshed.service.access import NO_GRANTS, AccessService, AnswerCache, BucketGrants
 from trainshed.testing.bucket import MemoryBuckets
@@ -177,6 +178,13 @@ def a_launch(**env: str) -> Launch:
     place = Placement(pool=0, index=0, node="n", host="127.0.0.1", port=1, cpus=1, memory=1)
     key = RunKey(ReplicaName("1", 0, 0, 0), 0)
     return Launch(key=key, image="i", command=(), args=(), env=env, placement=place)
+
+
+async def test_a_launch_gets_the_secret_of_its_job_where_replicas_start_programs_in_others(bench: Bench):
+    role = RemoteRole(serves=True, servers="", rows="", list_place="/etc/list")
+    launch = bench.access.equip(await bench.job(), replace(a_launch(), remote=role))
+    assert launch.env == {SECRET: remote_secret("job.1")}
+    assert launch.secrets == {SECRET}
 
 
 async def test_a_launch_gets_what_goes_with_googles_names_unless_its_job_means_google(bench: Bench) -> None:

@@ -63,6 +63,7 @@ from trainshed.core.limits import memory_limit
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.obstacle import PATIENCE, Patience
 from trainshed.core.readiness import PreparationProgress, Readiness, ReadinessState, together
+from trainshed.core.remote_start import with_remote_program
 from trainshed.core.replica import Handle, Observation
 from trainshed.core.runtime import RuntimeNeed
 
@@ -250,6 +251,7 @@ class ClusterBackend:
         """Every step can be repeated: what is there already is left as it is."""
         job = run.key.name.job
         is_shared = any(peer is not run and peer.alive for peer in self._attempt(run.key.name))
+        launch = with_remote_program(launch, pods.REMOTE)
         launch, run.places, run.note = await self._preparer.prepare(launch, is_shared=is_shared)
         run.pod, run.holds = pods.pod_name(self._id, run.key), launch.held
         run.gpus = len(launch.placement.gpus)

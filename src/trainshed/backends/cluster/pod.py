@@ -31,6 +31,7 @@ MOST_NAMES = 64  # of which a pod waits for the addresses
 HOLD_SECONDS = 600  # for which an ended pod waits for a server that takes its output
 CONTAINER = "replica"
 _BIN, RUN_FOLDER = "/.trainshed/bin", "/.trainshed/run"
+REMOTE = f"{_BIN}/remote"  # the init by another name: what starts programs in other replicas
 INIT_MOUNT: Object = {"name": "init", "mountPath": _BIN, "readOnly": True}
 _SAFE = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
 UNKNOWN = ImageConfig(id="")
@@ -161,7 +162,7 @@ def _network(launch: Launch, reach: PodReach) -> Object:
 def _volumes(launch: Launch, frame: PodFrame) -> tuple[list[Object], list[Object]]:
     """What is mounted into the container, and where."""
     volumes: list[Object] = [
-        init_volume(frame.init),
+        init_volume(frame.init, remote=launch.remote is not None),
         {"name": "run", "emptyDir": {}},
         {"name": "memory", "emptyDir": {"medium": "Memory"}},
         FILES_VOLUME,
@@ -244,8 +245,11 @@ def render_init(home: str, program: bytes) -> Object:
     }
 
 
-def init_volume(name: str) -> Object:
-    return {"name": "init", "configMap": {"name": name, "defaultMode": 0o555}}
+def init_volume(name: str, *, remote: bool = False) -> Object:
+    """`remote`: under its other name, too."""
+    items = [{"key": "init", "path": path} for path in ("init", "remote")] if remote else []
+    source = {"name": name, "defaultMode": 0o555, **({"items": items} if items else {})}
+    return {"name": "init", "configMap": source}
 
 
 def _init_name(program: bytes) -> str:

@@ -2,6 +2,7 @@
  *
  *     /.trainshed/bin/init PORT HOLD_SECONDS GRACE_SECONDS [--begin] [--hold] [--tunnel PORT]... [--apart]
  *                          PROGRAM [ARG...]
+ *     /.trainshed/bin/remote ...         where replicas start programs in others: see machine/remote.h
  *
  * The program's output goes to files in /.trainshed/run, which live as long as the pod. What happened goes into the
  * termination message, which Kubernetes keeps with the pod, a line each:
@@ -44,6 +45,7 @@
  */
 #define _GNU_SOURCE
 #include "../machine/init.h"
+#include "../machine/remote.h"
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdint.h>
@@ -501,6 +503,7 @@ int main(int count, char **arguments) {
     char token[256];
     int signals;
     long long until = 0;
+    if (is_remote(arguments[0])) return remote_main(count, arguments);
     if (count == 3 && strcmp(arguments[1], "--touch") == 0) return touch(arguments[2]);
     if (count < 5 || getpid() != 1) return 2; /* elsewhere it would kill all processes of its user */
     prctl(PR_SET_DUMPABLE, 0);

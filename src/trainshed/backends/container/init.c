@@ -1,6 +1,7 @@
 /* The init of every container: PID 1, which holds the program's exit status while no server runs.
  *
  *     /.trainshed/init [--hold] [--hatch PORT]... PROGRAM [ARG...]
+ *     /.trainshed/remote ...             where replicas start programs in others: see machine/remote.h
  *
  * --hatch makes a loopback port: a port on the container's own loopback that leads to the same port of the machine.
  * The init listens there and never answers: it passes the socket to the server that listens at
@@ -28,6 +29,7 @@
  */
 #define _GNU_SOURCE
 #include "../machine/init.h"
+#include "../machine/remote.h"
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -167,6 +169,7 @@ int main(int count, char **words) {
     sigset_t every;
     int signals, status, asked = 0, held = 0;
     pid_t program;
+    if (is_remote(words[0])) return remote_main(count, words);
     if (count < 2) return 2;
     prctl(PR_SET_DUMPABLE, 0);
     sigfillset(&every);

@@ -18,6 +18,7 @@ from trainshed.core.names import RunKey
 from trainshed.core.ports import Sink
 
 INSIDE = "/.trainshed"
+REMOTE = f"{INSIDE}/remote"  # the init by another name: what starts programs in other replicas
 LABEL = "trainshed"
 _DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP")
 _PERIOD = 100_000  # microseconds
@@ -120,6 +121,7 @@ def _host(launch: Launch, frame: ContainerFrame, run_mounts: RunMounts) -> dict[
     memory = memory_limit(launch.placement, launch.room).most
     own = (
         Mount(source=frame.init, target=f"{INSIDE}/init", read_only=True),
+        *((Mount(source=frame.init, target=REMOTE, read_only=True),) if launch.remote else ()),
         Mount(source=frame.record, target=f"{INSIDE}/record"),
         *_output_mounts(frame.output),
     )

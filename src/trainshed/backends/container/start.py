@@ -19,7 +19,7 @@ from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.limits import JobGroups
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import JobNetwork, Networks
-from trainshed.backends.container.render import ContainerFrame, render, without_secrets
+from trainshed.backends.container.render import REMOTE, ContainerFrame, render, without_secrets
 from trainshed.backends.container.run import ContainerRun
 from trainshed.backends.machine.compiled import compiled
 from trainshed.backends.machine.process_group import ProcessCeiling
@@ -28,6 +28,7 @@ from trainshed.core.image_port import Images
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
 from trainshed.core.ports import RunFiles, Sink
+from trainshed.core.remote_start import with_remote_program
 from trainshed.core.runtime import RuntimeNeed
 from trainshed.regular_file import write_regular
 
@@ -70,7 +71,7 @@ class Starter:
             image = await self.derived.resolve(need_of(launch), image, job)
         output, report = self.files.output(run.key.name), self.files.report(run.key.name)
         launch, run_mounts = await self.mount_preparer.prepare(
-            launch, image, run.folder, report, shared=shared
+            with_remote_program(launch, REMOTE), image, run.folder, report, shared=shared
         )
         run.note = run_mounts.note
         run.memory = memory_limit(launch.placement, launch.room)

@@ -38,6 +38,10 @@ def command_line(launch: Launch, image: ImageConfig, own: tuple[str, ...] = ()) 
 
     `own` stands before the arguments where the job has no command.
     """
+    return (*launch.before, *_command_line(launch, image, own))
+
+
+def _command_line(launch: Launch, image: ImageConfig, own: tuple[str, ...]) -> tuple[str, ...]:
     if launch.module:
         return (PYTHON, "-m", launch.module, *launch.args)
     if launch.command:

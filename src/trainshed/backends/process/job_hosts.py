@@ -10,12 +10,14 @@ import contextlib
 import os
 import subprocess
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper
 from trainshed.core.launch import Launch
 
 _MACHINE = "/etc/hosts"
+_FIRST = IPv4Address("127.1.0.1")
 _PATIENCE = 30  # seconds
 
 
@@ -55,8 +57,15 @@ class JobHosts:
 
 
 def names_text(base: bytes, launch: Launch) -> bytes:
-    """A file of hosts, with those of the job's replicas at its end."""
-    pairs = zip(launch.peers, launch.names, strict=True)
+    """A file of hosts, with those of the job's replicas at its end.
+
+    Where programs start others in other replicas each has an address of its own: whoever starts them would
+    take replicas of one address for one machine, and that for its own.
+    """
+    hosts = launch.peers
+    if launch.remote is not None:
+        hosts = tuple(str(_FIRST + number) for number in range(len(launch.peers)))
+    pairs = zip(hosts, launch.names, strict=True)
     lines = [f"{host} {' '.join(names)}\n" for host, names in pairs if names]
     return base.rstrip(b"\n") + b"\n" + "".join(lines).encode()
 

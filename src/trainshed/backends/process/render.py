@@ -105,7 +105,7 @@ def render(launch: Launch, frame: ProcessFrame, report: str = "") -> Rendered:
     run, work, tmp = str(folder), str(folder.parent / "work"), str(folder.parent / "tmp")
     home = str(folder.parent / "home") if frame.user is not None else ""
     return Rendered(
-        argv=_argv(launch, frame.python),
+        argv=(*launch.before, *_argv(launch, frame.python)),
         env=_env(launch, frame, run, (tmp, home), report),
         run=run,
         work=work,

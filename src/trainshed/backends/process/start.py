@@ -5,6 +5,7 @@ that fails leaves nothing that prevents another try. A killed server leaves at m
 next launch goes on from there. It never watches what it has started.
 """
 
+import asyncio
 import contextlib
 import errno
 import os
@@ -16,6 +17,8 @@ from dataclasses import dataclass, replace
 from trainshed.backends.machine.code_folders import CodeFolders
 from trainshed.backends.machine.mounts import local_env
 from trainshed.backends.machine.processes import Identity
+from trainshed.backends.machine.remote import remote_program
+from trainshed.backends.machine.run_folders import run_folder
 from trainshed.backends.process.ask import FILE as STACKS
 from trainshed.backends.process.ask import offering
 from trainshed.backends.process.google_hosts import HostsFile
@@ -49,6 +52,7 @@ from trainshed.core.limits import memory_limit
 from trainshed.core.metrics import hypertune_file
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Sink
+from trainshed.core.remote_start import with_remote_program
 from trainshed.core.runtime import RuntimeNeed
 from trainshed.regular_file import write_regular
 
@@ -98,6 +102,8 @@ class RunStarter:
         if launch.google is not None and (hosts := self._hosts.path()):
             launch = with_google(launch, launch.google, self._hosts.roots, self.frame)
         hosts, no_names = await self._job_hosts.show(launch, hosts, keeper)
+        if launch.remote is not None:
+            launch, no_names = await self._with_remote(launch, no_names)
         user = self._users.assign(launch.key.name.job)
         frame = self.frame_for(launch)
         rendered = render(launch, frame, report)
@@ -138,6 +144,12 @@ class RunStarter:
         )
         warm = await self._fork_warm(run, request, frame.python)
         return run, warm or self._spawn(run, offering(request), keeper)
+
+    async def _with_remote(self, launch: Launch, note: str) -> tuple[Launch, str]:
+        """The launch with what starts programs in other replicas; and the note, perhaps with one on that."""
+        program, fault = await asyncio.to_thread(remote_program, self.frame.tools)
+        folder = run_folder(self.frame.jobs, launch.key).parent / "tmp"
+        return with_remote_program(launch, program, str(folder)), _join(note, fault)
 
     def _prepare(
         self, run: ProcessRun, launch: Launch, rendered: Rendered, output: Sink, keeper: Keeper

@@ -7,12 +7,12 @@ manifest, so that the same manifest, applied again, is recognised.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from trainshed.core.job import Job
 from trainshed.core.origin import Origin
-from trainshed.core.pool_words import PoolWords
+from trainshed.core.pool_words import PoolWords, RemoteWords
 
 KIND = "manifest"  # as stored and in answers; never change it
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -61,11 +61,15 @@ def manifest_of(job: Job) -> KubernetesManifest | None:
 
 
 def _words_record(words: PoolWords) -> dict[str, object]:
-    return {"hosts": list(words.hosts), "group": words.group, "first": words.first}
+    record: dict[str, object] = {"hosts": list(words.hosts), "group": words.group, "first": words.first}
+    return record | ({} if words.remote is None else {"remote": asdict(words.remote)})
 
 
 def _words(record: Mapping[str, Any]) -> PoolWords:
-    return PoolWords(hosts=tuple(record["hosts"]), group=record["group"], first=record["first"])
+    remote = RemoteWords(**record["remote"]) if "remote" in record else None
+    return PoolWords(
+        hosts=tuple(record["hosts"]), group=record["group"], first=record["first"], remote=remote
+    )
 
 
 def with_manifest_words(job: Job) -> Job:
