@@ -8,6 +8,7 @@ KINDS = {
     "Job": ("jobs", "job"),
     "JobSet": ("jobsets", "jobset", "js"),
     "PyTorchJob": ("pytorchjobs", "pytorchjob"),
+    "MPIJob": ("mpijobs", "mpijob"),
     "TrainJob": ("trainjobs", "trainjob"),
     "ImageCache": ("imagecaches", "imagecache", "ic"),
     "Experiment": ("experiments", "experiment"),

@@ -17,6 +17,7 @@ from trainshed.dialects.kubernetes.experiment import Experiment, convert_experim
 from trainshed.dialects.kubernetes.job import convert, plain
 from trainshed.dialects.kubernetes.job_set import convert_job_set
 from trainshed.dialects.kubernetes.machine import amount
+from trainshed.dialects.kubernetes.mpi_job import convert_mpi_job
 from trainshed.dialects.kubernetes.origin import KubernetesManifest, digest_of
 from trainshed.dialects.kubernetes.pod import Wanted
 from trainshed.dialects.kubernetes.pytorch_job import convert_pytorch_job
@@ -35,14 +36,9 @@ VERSIONS = {
     "ImageCache": ("eci.alibabacloud.com/v1",),
     "Experiment": ("kubeflow.org/v1beta1",),
     "PyTorchJob": ("kubeflow.org/v1",),
+    "MPIJob": ("kubeflow.org/v2beta1", "kubeflow.org/v1"),
     "JobSet": ("jobset.x-k8s.io/v1alpha2",),
     "TrainJob": ("trainer.kubeflow.org/v1alpha1",),
-}
-# Kinds that people have and that cannot run here, with what to use instead.
-_REFUSED = {
-    "MPIJob": "cannot be MPIJob: mpirun starts its workers over ssh, and replicas have no keys for that. "
-    "Write a PyTorchJob, or a JobSet whose replicas start by themselves: they find MASTER_ADDR, MASTER_PORT, "
-    "RANK and WORLD_SIZE. Where one machine is enough, a Job can run mpirun in its own container.",
 }
 CACHE, EXPERIMENT = "ImageCache", "Experiment"
 # The readers of the kinds that become a job.
@@ -50,6 +46,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Catalogue, Faults], Wanted]]
     "Pod": convert,
     "Job": convert,
     "PyTorchJob": convert_pytorch_job,
+    "MPIJob": convert_mpi_job,
     "JobSet": convert_job_set,
     "TrainJob": convert_train_job,
 }
@@ -87,8 +84,7 @@ def parse_manifest(
     faults = Faults("manifest")
     kind = document.get("kind")
     if not isinstance(kind, str) or kind not in VERSIONS:
-        sentence = f"must be one of {', '.join(VERSIONS)}, not {shown(kind)}."
-        faults.lose("kind", _REFUSED.get(kind, sentence) if isinstance(kind, str) else sentence)
+        faults.lose("kind", f"must be one of {', '.join(VERSIONS)}, not {shown(kind)}.")
         faults.settle()
         raise AssertionError("unreachable")
     if document.get("apiVersion") not in VERSIONS[kind]:

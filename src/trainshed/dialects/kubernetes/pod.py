@@ -108,7 +108,8 @@ class PodReader:
         for at, variable in enumerate(parts(container, "env")):
             name, where = text(variable, "name"), f"{path}.env[{at}]"
             if name in self.env:
-                self.wanted.notes.append(f"{where} is ignored: {name} says where the replica is.")
+                if text(variable, "value") != self.env[name]:
+                    self.wanted.notes.append(f"{where} is ignored: {name} is set here.")
             elif "valueFrom" in variable:
                 references.env[name] = self._field(part(variable, "valueFrom"), f"{where}.valueFrom")
             else:

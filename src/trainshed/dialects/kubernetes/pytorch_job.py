@@ -21,7 +21,7 @@ MASTER, WORKER = "Master", "Worker"
 _SPECS = "spec.pytorchReplicaSpecs"
 _LABEL = "training.kubeflow.org/"
 # Which exit codes are tried again, by restart policy.
-_CODES = {"OnFailure": "1-255", "ExitCode": "128-255", "Never": ""}
+CODES = {"OnFailure": "1-255", "ExitCode": "128-255", "Never": ""}
 _PROCESSES = ("auto", "cpu", "gpu")
 _COUNT = re.compile("[1-9][0-9]{0,2}")
 _CLEANING = ("", "None", "Running", "All")
@@ -41,15 +41,20 @@ def convert_pytorch_job(document: Mapping[str, Any], catalogue: Catalogue, fault
     env = {name: f"$({name})" for name in _OWN} | _env(spec, counts, kinds, reader)
     pools = [_pool(kind, specs, counts[kind], env, reader) for kind in kinds]
     scheduling = _restarts(specs, kinds, policy, reader) | reader.timeout(policy, "spec.runPolicy")
-    clean = text(policy, "cleanPodPolicy")
-    if clean not in _CLEANING:
-        sentence = f"must be None, Running or All, not {shown(clean)}."
-        faults.add("spec.runPolicy.cleanPodPolicy", sentence)
+    clean = check_cleaning(policy, "spec.runPolicy", faults)
     if MASTER not in kinds and pools:
         scheduling["successPools"] = [0]
     elif clean in ("", "None") and len(pools) > 1:
         scheduling["drainDuration"] = DRAIN
     return reader.convert(pools, _SPECS, scheduling)
+
+
+def check_cleaning(policy: Mapping[str, Any], path: str, faults: Faults) -> str:
+    """Which Pods are to be removed at the end; empty where the file does not say it."""
+    clean = text(policy, "cleanPodPolicy")
+    if clean not in _CLEANING:
+        faults.add(f"{path}.cleanPodPolicy", f"must be None, Running or All, not {shown(clean)}.")
+    return clean
 
 
 def _count(specs: Mapping[str, Any], kind: str, faults: Faults) -> int:
@@ -177,11 +182,11 @@ def _restarts(
     for kind in kinds:
         path = f"{_SPECS}.{kind}.restartPolicy"
         given = text(part(specs, kind), "restartPolicy") or "OnFailure"
-        if given not in _CODES:
-            reader.faults.add(path, f"must be {', '.join(_CODES)}, not {shown(given)}: a job is to end.")
+        if given not in CODES:
+            reader.faults.add(path, f"must be {', '.join(CODES)}, not {shown(given)}: a job is to end.")
         elif chosen and given != chosen:
             reader.faults.add(path, f"must be {chosen}, as {kinds[0]}'s is: a job has one restart rule.")
         chosen = chosen or given
-    codes = _CODES.get(chosen, "")
+    codes = CODES.get(chosen, "")
     limit = reader.limit(policy, "backoffLimit", "spec.runPolicy", default=MOST_RESTARTS)
     return restart_rule(limit if codes else 0, codes=codes)

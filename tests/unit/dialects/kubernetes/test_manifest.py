@@ -410,10 +410,3 @@ def test_two_volumes_at_one_path_are_refused():
         "spec.volumes[1].nfs.server",
         "spec.volumes[1].nfs.path",
     }
-
-
-def test_a_kind_that_cannot_run_here_is_refused_with_what_to_use_instead():
-    (sentence,) = refused({"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "spec": {}}).values()
-    assert "over ssh" in sentence
-    assert "PyTorchJob" in sentence
-    assert "JobSet" in sentence

@@ -121,7 +121,7 @@ def test_texts_name_what_the_operator_sets():
         "PET_NNODES": "3",
     }
     path = "spec.pytorchReplicaSpecs.Master.template.spec.containers[0]"
-    assert f"{path}.env[2] is ignored: RANK says where the replica is." in found.notes
+    assert f"{path}.env[2] is ignored: RANK is set here." in found.notes
 
 
 def test_processes_of_a_node_count_for_the_size_of_the_world():

@@ -87,7 +87,7 @@ def test_processes_of_a_node_follow_its_resources(given: object, limits: dict[st
 def test_what_the_runtime_sets_wins_and_that_is_said():
     found = job_of(changed(env=[{"name": "PET_NNODES", "value": "9"}]))
     assert dict(found.draft.spec.pools[0].env)["PET_NNODES"] == "3"
-    assert "spec.trainer.env[0] is ignored: PET_NNODES says where the replica is." in found.notes
+    assert "spec.trainer.env[0] is ignored: PET_NNODES is set here." in found.notes
 
 
 def test_jax_and_xgboost_find_their_coordinator():
