@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 # What texts may name where programs start others in other replicas (`core/remote_start.py`).
-REMOTE_PROGRAM, HOST_LIST, OWN_FOLDER = "remote-program", "host-list", "own-folder"
-_REMOTE = frozenset({REMOTE_PROGRAM, HOST_LIST, OWN_FOLDER})
+REMOTE_PROGRAM, HOST_LIST = "remote-program", "host-list"
+OWN_FOLDER, LOOPBACK = "own-folder", "loopback"  # known only where replicas share a machine
+_REMOTE = frozenset({REMOTE_PROGRAM, HOST_LIST, OWN_FOLDER, LOOPBACK})
 HOST = "$(host)"  # in a row of the list of hosts
 
 JOB_INDEX, POD_INDEX, GLOBAL_INDEX = "job-index", "pod-index", "job-global-index"

@@ -3,7 +3,8 @@
 The reader of a grammar says by RemoteWords which pools take part. `core/launching.py` makes the RemoteRole
 of each launch, `service/access.py` adds the secret of the job, and a backend calls `with_remote_program` with
 the place of the program that does it (`backends/machine/remote.h`). Texts of the job name that place and what
-goes with it: `$(remote-program)`, `$(host-list)`, `$(own-folder)`. Nothing here knows what program asks.
+goes with it: `$(remote-program)`, `$(host-list)`, `$(own-folder)`, `$(loopback)`. Nothing here knows what
+program asks.
 """
 
 import hmac
@@ -11,12 +12,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from trainshed.core.launch import Launch, RemoteRole
-from trainshed.core.pool_words import HOST_LIST, OWN_FOLDER, REMOTE_PROGRAM, LateValues
+from trainshed.core.pool_words import HOST_LIST, LOOPBACK, OWN_FOLDER, REMOTE_PROGRAM, LateValues
 
 SERVE = "$(serve)"  # the command of a pool that does nothing but start what others ask for
 SECRET, HOSTS, LIST = "TRAINSHED_REMOTE_SECRET", "TRAINSHED_REMOTE_HOSTS", "TRAINSHED_REMOTE_LIST"
 PATIENCE = 600  # seconds for which a program waits for those that are to start others
 _ANYWHERE = "0.0.0.0"
+_INTERFACE = "lo"  # of a machine, to itself
 
 
 def remote_secret(token: str) -> str:
@@ -33,14 +35,15 @@ def with_remote_secret(launch: Launch, token: str) -> Launch:
 def with_remote_program(launch: Launch, program: str, folder: str = "") -> Launch:
     """The launch as it is to be rendered, where the program is at this place.
 
-    `folder`: the replica's own, where replicas share the folders of a machine. The list of hosts is there
-    then. Else it is where its grammar has it, in a folder that is made for it.
+    `folder`: the replica's own, where replicas share a machine. The list of hosts is there then. Else it is
+    where its grammar has it, in a folder that is made for it.
     """
     role = launch.remote
     if role is None:
         return launch
     place = f"{folder}/{role.list_place.rpartition('/')[2]}" if folder else role.list_place
-    values = {REMOTE_PROGRAM: program, HOST_LIST: place, **({OWN_FOLDER: folder} if folder else {})}
+    values = {REMOTE_PROGRAM: program, HOST_LIST: place}
+    values |= {OWN_FOLDER: folder, LOOPBACK: _INTERFACE} if folder else {}
     command, args = (_filled(words, values, role, place) for words in (launch.command, launch.args))
     env = _env(launch, values, role, place) | {HOSTS: role.servers}
     if not role.serves:
@@ -56,9 +59,9 @@ def with_remote_program(launch: Launch, program: str, folder: str = "") -> Launc
 
 
 def _env(launch: Launch, values: Mapping[str, str], role: RemoteRole, place: str) -> dict[str, str]:
-    """Variables that name a folder of the replica's own are for those that have one."""
-    own = f"$({OWN_FOLDER})"
-    wanted = {name: text for name, text in launch.env.items() if OWN_FOLDER in values or own not in text}
+    """Variables that name what only replicas of one machine have are for those."""
+    unknown = [f"$({name})" for name in (OWN_FOLDER, LOOPBACK) if name not in values]
+    wanted = {name: text for name, text in launch.env.items() if not any(word in text for word in unknown)}
     return {name: _filled((text,), values, role, place)[0] for name, text in wanted.items()}
 
 

@@ -18,7 +18,12 @@ SERVER = PoolWords(
     hosts=("second-$(job-index)", "longer"),
     remote=RemoteWords(serves=True, row="$(host):3", list_place=PLACE),
 )
-ENV = (("AGENT", "$(remote-program) -x"), ("LIST", "$(host-list)"), ("SHARED", "in $(own-folder)"))
+ENV = (
+    ("AGENT", "$(remote-program) -x"),
+    ("LIST", "$(host-list)"),
+    ("SHARED", "in $(own-folder)"),
+    ("NET", "$(loopback)"),
+)
 
 
 def the_job(*pools: PoolWords, command: tuple[str, ...] = ("$(serve)",)) -> Job:
@@ -72,7 +77,7 @@ def test_in_an_image_a_starter_finds_the_list_where_its_grammar_has_it():
     assert (launch.command, launch.args) == (("start",), ("--hosts", f"file:{PLACE}"))
     assert launch.scratch == ("/data", "/etc/list")
     assert (launch.env["AGENT"], launch.env["LIST"]) == ("/x/remote -x", PLACE)
-    assert "SHARED" not in launch.env
+    assert not {"SHARED", "NET"} & launch.env.keys()
     assert launch.env["TRAINSHED_REMOTE_LIST"] == "workerpool1-0:3\nworkerpool1-1:3\n"
     again = with_remote_program(replace(a_launch(0), scratch=("/etc/list",)), "/x/remote")
     assert again.scratch == ("/etc/list",)
@@ -82,7 +87,7 @@ def test_where_replicas_share_folders_each_has_the_list_in_its_own():
     launch = with_remote_program(a_launch(0), "/x/remote", "/tmp/mine")
     assert launch.before[2] == launch.env["LIST"] == "/tmp/mine/hosts"
     assert launch.args == ("--hosts", "file:/tmp/mine/hosts")
-    assert (launch.env["SHARED"], launch.scratch) == ("in /tmp/mine", ())
+    assert (launch.env["SHARED"], launch.env["NET"], launch.scratch) == ("in /tmp/mine", "lo", ())
 
 
 def test_a_replica_serves_alone_or_beside_its_own_command():

@@ -15,6 +15,7 @@ from trainshed.core.pool_words import (
     HOST,
     HOST_LIST,
     JOB_INDEX,
+    LOOPBACK,
     OWN_FOLDER,
     REMOTE_PROGRAM,
     PoolWords,
@@ -63,13 +64,10 @@ _LAUNCHER_ENV = {
     "Intel": {"I_MPI_HYDRA_HOST_FILE": _LIST},
     "MPICH": {"HYDRA_HOST_FILE": _LIST},
 }
-# Where replicas share a machine their shared memory would have the same names.
-_WORKER_ENV = {
-    "OpenMPI": {
-        "OMPI_MCA_btl_vader_backing_directory": _FOLDER,
-        "OMPI_MCA_btl_sm_backing_directory": _FOLDER,
-    }
-}
+# Where replicas share a machine, Open MPI's files of shared memory would have the same names, and it would
+# try all networks that the machine has. What the file itself says of these is left to it.
+_WORKER_SETTINGS = {"btl_vader_backing_directory": _FOLDER, "btl_sm_backing_directory": _FOLDER}
+_SETTINGS = {"btl_tcp_if_include": f"$({LOOPBACK})"}
 
 
 def convert_mpi_job(document: Mapping[str, Any], catalogue: Catalogue, faults: Faults) -> Wanted:
@@ -155,7 +153,6 @@ def _pool(
     )
     task = f"workerpool1-$({JOB_INDEX})" if serves else "workerpool0-0"
     remote = RemoteWords(serves=serves, row=row, list_place=HOST_FILE)
-    further = _WORKER_ENV if serves else _LAUNCHER_ENV
     return GangPool(
         template=_serving(template, path, reader.notes) if serves else template,
         path=f"{path}.template",
@@ -165,8 +162,18 @@ def _pool(
         words=PoolWords(
             hosts=(host, *service_names(f"{host}.{reader.name}", reader.namespace), task), remote=remote
         ),
-        env={"K_MPI_JOB_ROLE": role, **_ENV[library], **further.get(library, {})},
+        env={"K_MPI_JOB_ROLE": role, **_ENV[library], **_further(kind, library, specs)},
     )
+
+
+def _further(kind: str, library: str, specs: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of that implementation that only the launcher or only workers have."""
+    env = _LAUNCHER_ENV[library] if kind == LAUNCHER else {}
+    if library != "OpenMPI":
+        return dict(env)
+    settings, content = _SETTINGS | (_WORKER_SETTINGS if kind == WORKER else {}), str(specs)
+    own = {name: value for name, value in settings.items() if name.rpartition("_")[0] not in content}
+    return env | {f"OMPI_MCA_{name}": value for name, value in own.items()}
 
 
 def _serving(template: Mapping[str, Any], path: str, notes: list[str]) -> Mapping[str, Any]:

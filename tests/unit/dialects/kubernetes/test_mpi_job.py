@@ -164,6 +164,8 @@ def test_each_implementation_has_its_own_variables_and_list():
     assert env_of(read(PI))["OMPI_MCA_orte_default_hostfile"] == "$(host-list)"
     assert env_of(read(PI), 1)["OMPI_MCA_btl_vader_backing_directory"] == "$(own-folder)"
     assert "OMPI_MCA_orte_default_hostfile" not in env_of(read(PI), 1)
+    assert env_of(read(PI))["OMPI_MCA_btl_tcp_if_include"] == "$(loopback)"
+    assert "OMPI_MCA_btl_vader_backing_directory" not in env_of(read(PI))
     document = read(PI)
     document["spec"]["mpiImplementation"] = "Intel"
     assert env_of(document) == {
@@ -182,6 +184,12 @@ def test_each_implementation_has_its_own_variables_and_list():
     workers = job_of(document).manifest.pools[1].remote
     assert workers is not None
     assert workers.row == "$(host):2"
+
+
+def test_what_the_file_says_of_networks_is_left_to_it():
+    document = read(PI)
+    pods(document, "Launcher")["containers"][0]["args"] += ["-mca", "btl_tcp_if_exclude", "docker0"]
+    assert not [name for pool in (0, 1) for name in env_of(document, pool) if "btl_tcp" in name]
 
 
 def test_a_launcher_that_works_too_is_in_the_list_and_may_be_alone():
