@@ -15,6 +15,9 @@ from trainshed.core.names import RunKey
 from trainshed.core.nfs import NfsMount
 from trainshed.core.view import View
 
+# The label of a job that names a queue of its cluster, as people write it for Kueue.
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteRole:
@@ -53,4 +56,5 @@ class Launch:
     scratch: tuple[str, ...] = ()  # paths of folders that are empty at its start
     isolated: bool = False  # it reaches its peers and this server, and nothing else
     held: bool = False  # if its program fails, keep its files and network until it is stopped
+    queue: str = ""  # of a cluster, as the job names it; empty: it names none
     watched: bool = False  # its stacks may be taken while it runs

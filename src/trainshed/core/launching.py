@@ -3,7 +3,7 @@
 from trainshed.core.cluster_env import cluster_env, late_values
 from trainshed.core.fleet import Admission, Placement
 from trainshed.core.job import Job
-from trainshed.core.launch import Launch, RemoteRole
+from trainshed.core.launch import QUEUE_LABEL, Launch, RemoteRole
 from trainshed.core.limits import shared_room
 from trainshed.core.names import task_name
 from trainshed.core.pool_words import HOST, PoolWords
@@ -42,6 +42,7 @@ def launch_of(job: Job, replica: Replica) -> Launch:
         disk=pool.disk,
         scratch=pool.scratch,
         isolated=job.spec.isolated,
+        queue=job.labels.get(QUEUE_LABEL, ""),
     )
 
 

@@ -1,11 +1,14 @@
-"""Checks labels by Google's rules: number, characters, length."""
+"""Checks labels by Google's rules: number, characters, length. One more is taken: that of a Kueue queue."""
 
+import re
 from collections.abc import Mapping
 
+from trainshed.core.launch import QUEUE_LABEL
 from trainshed.wire.faults import Faults, join
 
 MOST = 64
 LONGEST = 63
+_QUEUE = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 def check_labels(labels: Mapping[str, str], path: str, faults: Faults) -> None:
@@ -13,6 +16,14 @@ def check_labels(labels: Mapping[str, str], path: str, faults: Faults) -> None:
         faults.add(path, f"must have at most {MOST} entries, not {len(labels)}.")
     for key, value in labels.items():
         where = join(path, key[:100])
+        if key == QUEUE_LABEL:
+            if len(value) > LONGEST or _QUEUE.fullmatch(value) is None:
+                faults.add(
+                    where,
+                    f"is no name of a queue: '{value[:LONGEST]}'. Write 1 to {LONGEST} lowercase letters, "
+                    "digits, dashes and dots.",
+                )
+            continue
         if not key or len(key) > LONGEST or not _fits(key) or not key[0].isalpha():
             faults.add(
                 where,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainshed.core.errors import Invalid
+from trainshed.core.launch import QUEUE_LABEL
 from trainshed.core.machine import Catalogue
 from trainshed.dialects.kubernetes.experiment import Experiment, convert_experiment, prefixed
 from trainshed.dialects.kubernetes.job import convert, plain
@@ -90,7 +91,10 @@ def parse_manifest(
     if document.get("apiVersion") not in VERSIONS[kind]:
         version, known = document.get("apiVersion"), " or ".join(VERSIONS[kind])
         faults.add("apiVersion", f"must be {known} for a {kind}, not {shown(version)}.")
-    notes = list(check(document, kind, "", faults))
+    queued = _unsuspended(document)
+    notes = list(check(queued, kind, "", faults))
+    if queued is not document:
+        notes.append("suspend is ignored: the job waits in its queue, and nobody has to resume it.")
     name = _name(document, faults, notes)
     if kind == CACHE:
         return _cache(document, name, faults, notes)
@@ -136,6 +140,19 @@ def _experiment(
     assert draft is not None
     all_notes = tuple(dict.fromkeys((*notes, *experiment.notes, *wanted.notes)))
     return ExperimentManifest(manifest=manifest, experiment=experiment, draft=draft, notes=all_notes)
+
+
+def _unsuspended(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A job that names a queue of Kueue is written suspended, for Kueue to resume it: without that."""
+    spec = part(document, "spec")
+    policy = part(spec, "runPolicy")
+    is_suspended = spec.get("suspend") is True or policy.get("suspend") is True
+    if not is_suspended or QUEUE_LABEL not in part(part(document, "metadata"), "labels"):
+        return document
+    rest = {key: value for key, value in spec.items() if key != "suspend"}
+    if policy:
+        rest["runPolicy"] = {key: value for key, value in policy.items() if key != "suspend"}
+    return {**document, "spec": rest}
 
 
 def _asked(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -410,3 +410,16 @@ def test_two_volumes_at_one_path_are_refused():
         "spec.volumes[1].nfs.server",
         "spec.volumes[1].nfs.path",
     }
+
+
+def test_a_job_for_kueue_keeps_its_queue_and_may_be_written_suspended():
+    document = yaml.safe_load(JOB)
+    document["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "team-a"
+    document["spec"]["suspend"] = True
+    wanted = parse_manifest(document, OFFER)
+    assert isinstance(wanted, JobManifest)
+    assert wanted.draft.labels == {"team": "vision", "kueue.x-k8s.io/queue-name": "team-a"}
+    assert "suspend is ignored: the job waits in its queue, and nobody has to resume it." in wanted.notes
+    del document["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]
+    with pytest.raises(Invalid, match="suspend"):
+        parse_manifest(document, OFFER)
