@@ -37,6 +37,8 @@ OBSTACLES = (
     "UNSCHEDULABLE",
     "SCALING_UP",
     "QUOTA_EXCEEDED",
+    "WAITS_IN_CLUSTER_QUEUE",
+    "CLUSTER_QUEUE_UNUSABLE",
     "CREATION_REFUSED",
     "IMAGE_UNAVAILABLE",
     "CONFIG_MISSING",
@@ -146,6 +148,13 @@ def namespace(text: str) -> str:
         raise SettingsError(
             f"{text!r} is no namespace of Kubernetes: it takes small letters, digits and dashes"
         )
+    return text
+
+
+def queue(text: str) -> str:
+    letters = text.replace("-", "a").replace(".", "a")
+    if not (letters.isascii() and letters.isalnum() and text == text.lower().strip("-.")) or len(text) > 63:
+        raise SettingsError(f"{text!r} is no queue of Kueue: it takes small letters, digits, dashes and dots")
     return text
 
 

@@ -160,12 +160,15 @@ class Settings:
         "FILE",
         "What pods of jobs have besides: a YAML file with metadata and spec, such as tolerations.",
     )
+    kueue_queue: str = _setting(
+        "", values.queue, "NAME", "The LocalQueue of Kueue that jobs wait in which name none by a label."
+    )
     give_up: tuple[str, ...] = _setting(
         (),
         values.give_up,
         "REASON=TIME",
         "Fail a job whose replicas do not start for so long, such as UNSCHEDULABLE=2h.",
-        told="10m or 1h",
+        told="10m, 1h or 1d",
         many=True,
     )
     image_retention: timedelta | None = _setting(
@@ -246,6 +249,7 @@ _LEFT_EMPTY = (
     values.folder,
     values.engine,
     values.namespace,
+    values.queue,
     values.run_as,
     str,
 )  # whose empty text says nothing

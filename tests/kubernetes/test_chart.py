@@ -7,6 +7,7 @@ import yaml
 
 from scripts import chart
 from trainshed import __version__
+from trainshed.backends.cluster.rights import QUEUE_RIGHTS
 
 pytestmark = pytest.mark.skipif(
     chart.words() is None, reason="Helm is not here: python -m scripts.chart fetch"
@@ -90,3 +91,19 @@ def test_place_image_and_service_are_as_chosen():
     assert env["TRAINSHED_ALLOWED_HOSTS"].split()[-1] == "train.example"
     assert made["Service", "trainshed"]["spec"]["type"] == "LoadBalancer"
     assert ("NetworkPolicy", "trainshed") not in made
+
+
+@pytest.mark.parametrize(("value", "queue"), [("kueue.enabled=true", None), ("kueue.queue=team-a", "team-a")])
+def test_rights_on_queues_are_given_only_where_queues_are_asked_for(value: str, queue: str | None):
+    def kueue(made: dict[tuple[str, str], Any]) -> set[tuple[str, str]]:
+        rules = [
+            row for row in made["Role", "trainshed-jobs"]["rules"] if row["apiGroups"] == ["kueue.x-k8s.io"]
+        ]
+        return {(row["resources"][0], verb) for row in rules for verb in row["verbs"]}
+
+    made = rendered(value)
+    assert kueue(made) == {(right.resource, verb) for right in QUEUE_RIGHTS for verb in right.verbs}
+    assert kueue(rendered()) == set()
+    [container] = made["Deployment", "trainshed"]["spec"]["template"]["spec"]["containers"]
+    env = {row["name"]: row.get("value") for row in container["env"]}
+    assert env.get("TRAINSHED_KUEUE_QUEUE") == queue

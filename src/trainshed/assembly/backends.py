@@ -132,6 +132,7 @@ def make_cluster(settings: Settings, storage: RunStorage, loopback: LoopbackPort
             patience=patience,
             loopback=loopback,
             template=template,
+            queue=settings.kueue_queue,
         )
         try:
             await backend.start()

@@ -56,14 +56,14 @@ async def _cluster(settings: Settings, folder: Path, asked: argparse.Namespace) 
         return
     api = ClusterApi(config, settings.namespace)
     try:
-        checks = check_cluster(
+        async for finding in check_cluster(
             api,
             folder,
             image=asked.image,
             storage_class=asked.storage_class,
             template=find_pod_template(settings.pod_template),
-        )
-        async for finding in checks:
+            queue=settings.kueue_queue,
+        ):
             yield finding
     finally:
         await api.close()

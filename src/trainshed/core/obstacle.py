@@ -19,6 +19,8 @@ PATIENCE: Patience = {
     Reason.UNSCHEDULABLE: timedelta(hours=1),
     Reason.SCALING_UP: timedelta(hours=1),
     Reason.QUOTA_EXCEEDED: timedelta(hours=1),
+    Reason.WAITS_IN_CLUSTER_QUEUE: timedelta(days=1),  # a queue is meant to be waited in
+    Reason.CLUSTER_QUEUE_UNUSABLE: timedelta(minutes=10),
     Reason.CREATION_REFUSED: timedelta(minutes=10),
     Reason.IMAGE_UNAVAILABLE: timedelta(minutes=10),
     Reason.CONFIG_MISSING: timedelta(minutes=10),
@@ -30,6 +32,8 @@ PATIENCE: Patience = {
 _STAGES: Mapping[Reason, int] = {
     Reason.QUOTA_EXCEEDED: 0,
     Reason.CREATION_REFUSED: 0,
+    Reason.WAITS_IN_CLUSTER_QUEUE: 0,
+    Reason.CLUSTER_QUEUE_UNUSABLE: 0,
     Reason.UNSCHEDULABLE: 1,
     Reason.SCALING_UP: 1,
     Reason.STARTING: 2,

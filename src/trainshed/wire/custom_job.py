@@ -79,8 +79,10 @@ _CODES: Mapping[Reason, int] = {
     Reason.UNSCHEDULABLE: 8,
     Reason.SCALING_UP: 8,
     Reason.QUOTA_EXCEEDED: 8,
+    Reason.WAITS_IN_CLUSTER_QUEUE: 8,
     Reason.LAUNCH_FAILED: 9,  # FAILED_PRECONDITION
     Reason.CREATION_REFUSED: 9,
+    Reason.CLUSTER_QUEUE_UNUSABLE: 9,
     Reason.IMAGE_UNAVAILABLE: 9,
     Reason.CONFIG_MISSING: 9,
     Reason.MOUNT_FAILED: 9,

@@ -103,3 +103,31 @@ def test_names_are_served_by_kube_dns_or_nobody_knows():
 def test_credentials_that_are_refused_are_no_network_that_is_down():
     assert "renew the credentials" in words.unreachable(ApiFault(401, "Unauthorized", "who?")).remedy
     assert "kubectl cluster-info" in words.unreachable(ApiFault(0, "", "no route")).remedy
+
+
+def local_queue(active: str, message: str = "") -> dict[str, Any]:
+    condition = {"type": "Active", "status": active, "message": message}
+    return {
+        "metadata": {"name": "team-a"},
+        "spec": {"clusterQueue": "all"},
+        "status": {"conditions": [condition]},
+    }
+
+
+def test_a_queue_of_kueue_is_fit_where_it_is_active_and_makes_pods_wait():
+    assert words.queue(local_queue("True"), True) == Finding(
+        what="queue", grade=Grade.OK, sentence="LocalQueue team-a of ClusterQueue all is active"
+    )
+    passed = words.queue(local_queue("True"), False)
+    assert passed.grade is Grade.WARNING and "managedJobsNamespaceSelector" in passed.remedy
+    stopped = words.queue(local_queue("False", "Can't submit new workloads to clusterQueue"), True)
+    assert stopped.grade is Grade.MISSING and "Can't submit new workloads" in stopped.sentence
+
+
+def test_a_queue_that_is_not_there_and_a_kueue_that_is_not_there_are_missing():
+    gone = words.unusable_queue("team-a", "ml", ApiFault(404, "NotFound", "not found"))
+    assert gone.grade is Grade.MISSING and gone.remedy == "kubectl -n ml get localqueues"
+    hidden = words.unusable_queue("team-a", "ml", ApiFault(403, "Forbidden", "cannot get resource"))
+    assert hidden.grade is Grade.WARNING
+    absent = words.no_kueue("team-a")
+    assert absent.grade is Grade.MISSING and "not installed" in absent.sentence

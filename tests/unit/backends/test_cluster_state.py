@@ -142,3 +142,20 @@ def test_a_node_offers_what_pods_of_others_leave():
 )
 def test_a_node_that_takes_no_pods_is_not_offered(closed: dict[str, Any]):
     assert nodes_of([closed], [], "ours") == ()
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("WorkloadEvicted", "Kueue evicted it from its queue: Preempted to accommodate a workload."),
+        ("WorkloadEvictedDueToPreempted", "Kueue evicted it from its queue: Preempted"),
+        ("WorkloadDeleted", "because somebody deleted its Workload"),
+        ("SomethingNew", "Kueue ended it (SomethingNew)"),
+    ],
+)
+def test_a_pod_that_kueue_ends_was_interrupted_by_kueue(reason: str, says: str):
+    target = {"type": "TerminationTarget", "status": "True", "reason": reason}
+    target["message"] = "Preempted to accommodate a workload"
+    ended = pod("Running", {"running": {}}, conditions=[target])
+    ended["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert says in state_of(ended).interruption

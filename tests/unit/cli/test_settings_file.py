@@ -44,6 +44,7 @@ kubeconfig = "/etc/kubeconfig"
 pod_template = "/etc/pods.yaml"
 context = "lab"
 namespace = "ml"
+kueue_queue = "team-a"
 """
 
 

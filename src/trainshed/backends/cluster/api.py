@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import re
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -30,10 +31,17 @@ _MANY_TIMEOUT = 60.0  # seconds for an answer about many objects: the server has
 _AT_ONCE = 32  # calls: more would wait for a connection, and some of them too long
 _WATCHED = 60  # seconds after which a watch ends and the next begins
 _MERGE = "application/merge-patch+json"
+_ABSENT = 60.0  # seconds for which it counts that a kind is not served: somebody may install it
 _GROUPS = {  # all others are in /api/v1
     "leases": "/apis/coordination.k8s.io/v1",
     "metrics": "/apis/metrics.k8s.io/v1beta1",
     "networkpolicies": "/apis/networking.k8s.io/v1",
+}
+# Kinds that not every cluster serves: their group, and the versions whose fields are known here.
+_OPTIONAL = {
+    "workloads": ("kueue.x-k8s.io", ("v1beta2", "v1beta1")),
+    "localqueues": ("kueue.x-k8s.io", ("v1beta2", "v1beta1")),
+    "podgroups": ("scheduling.k8s.io", ("v1beta1",)),
 }
 _NAMES = {"metrics": "nodes"}  # of kinds that another group calls the same
 _NAMESPACES = {"leases": "kube-node-lease"}  # all others are in the namespace of the settings
@@ -96,12 +104,33 @@ class ClusterApi:
         timeout = httpx2.Timeout(_TIMEOUT)
         self._client = signed_client(config, ConnectionParams(timeout=timeout, trust_env=False))
         self._calls = asyncio.Semaphore(_AT_ONCE)
+        self._served: dict[str, str] = {}  # where optional kinds are
+        self._absent: dict[str, float] = {}  # when the cluster was last asked for those that it lacks
 
     async def version(self) -> tuple[int, int]:
         """As (1, 20)."""
         answer = await self._call("GET", "/version")
         digits = [re.sub(r"\D.*", "", str(answer.get(part) or "")) for part in ("major", "minor")]
         return int(digits[0] or 0), int(digits[1] or 0)
+
+    async def serves(self, kind: str) -> bool:
+        """Whether the cluster has this optional kind. It is asked once, and later only for what it lacked."""
+        now = time.monotonic()
+        if kind in self._served or now < self._absent.get(kind, float("-inf")) + _ABSENT:
+            return kind in self._served
+        group, versions = _OPTIONAL[kind]
+        for version in versions:
+            try:
+                answer = await self._call("GET", f"/apis/{group}/{version}")
+            except ApiFault as fault:
+                if fault.passing:
+                    raise
+                continue
+            if any(row.get("name") == kind for row in parts(answer, "resources")):
+                self._served[kind] = f"/apis/{group}/{version}"
+                return True
+        self._absent[kind] = now
+        return False
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -190,7 +219,7 @@ class ClusterApi:
         )
 
     def path(self, kind: str, name: str = "", *, everywhere: bool = False) -> str:
-        base = _GROUPS.get(kind, "/api/v1")
+        base = self._served.get(kind) or _GROUPS.get(kind, "/api/v1")
         if kind not in _CLUSTER_WIDE and not everywhere:
             base += f"/namespaces/{_NAMESPACES.get(kind, self.namespace)}"
         base += f"/{_NAMES.get(kind, kind)}"

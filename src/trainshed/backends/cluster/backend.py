@@ -21,8 +21,10 @@ from trainshed.backends.cluster import pod as pods
 from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.callers import PodCallers
 from trainshed.backends.cluster.cluster_nodes import ClusterNodes
+from trainshed.backends.cluster.cluster_queues import ClusterQueues
 from trainshed.backends.cluster.file_preparer import FilePreparer
 from trainshed.backends.cluster.finder import CAPABILITIES, refuse
+from trainshed.backends.cluster.grouping import grouping_of, unmanaged_note
 from trainshed.backends.cluster.image_store import ClusterImageStore
 from trainshed.backends.cluster.images import ClusterImages
 from trainshed.backends.cluster.job_objects import JobObjects
@@ -83,8 +85,12 @@ class ClusterBackend:
         patience: Patience = PATIENCE,
         loopback: LoopbackPort | None = None,
         template: PodTemplate = NOTHING_MORE,
+        queue: str = "",
     ) -> None:
-        """`patience` is for how long a run that makes no progress is borne, by the reason of that."""
+        """`patience` is for how long a run that makes no progress is borne, by the reason of that.
+
+        `queue` is the LocalQueue of Kueue for jobs that name none.
+        """
         home = home.absolute()
         self.capabilities = CAPABILITIES
         self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
@@ -119,10 +125,11 @@ class ClusterBackend:
         self.image_inventories = (LayerInventory(home / "layers", self._layers_in_use),)
         self.shells, self.stats, self.stacks = PodShells(doors), PodStats(doors), PodStacks(doors)
         self._events = PodEvents(api, self._events_changed)
+        self._queues = ClusterQueues(api, queue, patience, self._events_changed)
         self._parts = AsyncExitStack()  # what is to be closed, the API last
         for close in (api.close, self._preparer.forget, self._supervisor.close):
             self._parts.push_async_callback(close)
-        for part_of_it in (self.shells, self.stats, self._events, self._layers):
+        for part_of_it in (self.shells, self.stats, self._events, self._queues, self._layers):
             self._parts.push_async_callback(part_of_it.close)
         self._init: Path
         self._images: ClusterImages
@@ -200,7 +207,7 @@ class ClusterBackend:
                     raise hindered(fault, what, self._patience) from fault
                 except OSError as error:
                     raise Unavailable(f"No place could be made for {key}: {error}.") from error
-            if run.gang == 1:
+            if run.gang == 1 and not run.grouping.queue:
                 await self._supervisor.begun(run, _PATIENCE)
             return run.handle
 
@@ -227,6 +234,7 @@ class ClusterBackend:
             if left := [str(run.key) for run in alive if not run.gone.is_set()]:
                 raise Unavailable(f"Pods of {', '.join(left)} do not end although they were killed.")
             try:
+                await self._queues.free(run.grouping for run in runs)
                 names, isolated = [run.pod for run in runs if run.pod], any(run.isolated for run in runs)
                 await self._objects.remove(job, names, isolated=isolated)
             except ApiFault as fault:
@@ -260,6 +268,9 @@ class ClusterBackend:
         run.reaches, run.names, run.has_hosts = bool(reach.ports), own_names(launch), has_file(launch)
         run.isolated = launch.isolated
         run.aliases = tuple((address, name) for name, address in reach.hosts.items())
+        run.grouping = await self._queues.grouping(self._id, launch)
+        others = self._runs[job].values()
+        await self._queues.free(o.grouping for o in others if o.key.name.attempt < run.key.name.attempt)
         output = self._files.output(run.key.name)
         await asyncio.to_thread(run.prepare, output)
         run.places.write(run.folder)
@@ -278,12 +289,14 @@ class ClusterBackend:
             run.note = f"{run.note} {moved}".strip()
         run.mark("created")
         try:
-            frame = replace(self._frame(run.places, image), reach=reach)
+            frame = replace(self._frame(run.places, image), reach=reach, grouping=run.grouping)
             created = await self._api.make("pods", pods.render_pod(launch, frame, anywhere=anywhere))
         except ApiFault as fault:
             if not fault.passing:  # else it may have been created
                 run.unmark("created")
             raise
+        if created is not None:
+            run.note = f"{run.note} {unmanaged_note(run.grouping, created)}".strip()
         known = self._pods.objects.get(run.pod) or created
         run.state = self._state(known or await self._api.get("pods", run.pod))
         self._supervisor.supervise(run, token, may_have_begun=run.begins_alone)
@@ -359,6 +372,7 @@ class ClusterBackend:
                 if job is None:
                     await self._api.delete("pods", name, grace=0)
                 elif job not in self._runs:
+                    await self._queues.free([grouping_of(item)])
                     await self._objects.remove(job, [name], isolated=True)
 
     def _token(self, job: str) -> str:
@@ -371,9 +385,10 @@ class ClusterBackend:
 
     def _state(self, pod: Object) -> PodState:
         name = str(pod["metadata"]["name"])
-        state = state_of(pod, self._events.of(name), self._patience)
-        is_of_job = pods.JOB in part(part(pod, "metadata"), "labels")
-        self._events.see(name, waits=state.has_not_begun and is_of_job)
+        state = state_of(pod, self._events.of(name), self._patience, self._queues.workload(pod))
+        waits = state.has_not_begun and pods.JOB in part(part(pod, "metadata"), "labels")
+        self._events.see(name, waits=waits)
+        self._queues.see(pod, waits=waits)
         return state
 
     def _events_changed(self, name: str) -> None:
@@ -383,6 +398,7 @@ class ClusterBackend:
     def _pod_changed(self, item: Object, is_gone: bool) -> None:
         if is_gone:
             self._events.see(str(item["metadata"]["name"]), waits=False)
+            self._queues.see(item, waits=False)
         self._supervisor.pod_changed(item, is_gone)
         self._layers.supervisor.pod_changed(item, is_gone)
         self._images.pod_changed(item, is_gone)

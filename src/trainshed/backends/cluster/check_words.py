@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from trainshed.backends.cluster.api import ApiFault
 from trainshed.backends.cluster.nodes import quantity
-from trainshed.backends.cluster.objects import Object, part
+from trainshed.backends.cluster.objects import Object, part, parts
+from trainshed.backends.cluster.pod import GPU
 from trainshed.backends.cluster.pod_template import GPU, NOTHING_MORE, PodTemplate
 from trainshed.backends.cluster.rights import LEASES, Reach, Right
 from trainshed.core.checkup import Finding, Grade
@@ -114,6 +115,47 @@ def admission(fault: ApiFault | None, namespace: str) -> Finding:
         sentence=f"a pod of a job is refused: {fault.message}",
         remedy=f"kubectl -n {namespace} get resourcequota,limitrange; look for admission policies",
     )
+
+
+def no_kueue(queue: str) -> Finding:
+    return Finding(
+        what="queue",
+        grade=Grade.MISSING,
+        sentence=f"jobs are to wait in queue {queue} of Kueue, which is not installed",
+        remedy="have Kueue installed, with its integration of pods switched on, or leave --kueue-queue out",
+    )
+
+
+def unusable_queue(queue: str, namespace: str, fault: ApiFault) -> Finding:
+    if not fault.is_missing:
+        return unseen("queue", fault)
+    sentence = f"Kueue has no LocalQueue {queue} in namespace {namespace}"
+    remedy = f"kubectl -n {namespace} get localqueues"
+    return Finding(what="queue", grade=Grade.MISSING, sentence=sentence, remedy=remedy)
+
+
+def queue(local: Object, is_managed: bool) -> Finding:
+    """`is_managed`: Kueue would make a pod wait."""
+    name = str(part(local, "metadata")["name"])
+    where = f"LocalQueue {name} of ClusterQueue {part(local, 'spec').get('clusterQueue')}"
+    conditions = parts(part(local, "status"), "conditions")
+    stopped = [row for row in conditions if row.get("type") == "Active" and row.get("status") == "False"]
+    if stopped:
+        return Finding(
+            what="queue",
+            grade=Grade.MISSING,
+            sentence=f"{where} is not active: {stopped[0].get('message') or 'it does not say why'}",
+            remedy=f"kubectl describe localqueue {name}",
+        )
+    if not is_managed:
+        return Finding(
+            what="queue",
+            grade=Grade.WARNING,
+            sentence=f"{where} is active, but Kueue lets pods of this namespace start without waiting in it",
+            remedy="add pod to integrations.frameworks of Kueue's configuration, and have "
+            "managedJobsNamespaceSelector cover the namespace",
+        )
+    return Finding(what="queue", grade=Grade.OK, sentence=f"{where} is active")
 
 
 def nodes(items: Sequence[Object], machine: str, template: PodTemplate = NOTHING_MORE) -> Finding:

@@ -18,18 +18,20 @@ from lightkube.config.kubeconfig import SERVICE_ACCOUNT
 
 from trainshed.backends.cluster import check_words as words
 from trainshed.backends.cluster.api import ApiFault, ClusterApi
+from trainshed.backends.cluster.grouping import MANAGED, Grouping
 from trainshed.backends.cluster.images import PULLED
 from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.backends.cluster.pod import CONTAINER, PORT
 from trainshed.backends.cluster.pod_state import PodState, state_of
 from trainshed.backends.cluster.pod_template import NOTHING_MORE, PodTemplate
-from trainshed.backends.cluster.rights import LEASES, RIGHTS, Reach, Right
+from trainshed.backends.cluster.rights import LEASES, QUEUE_RIGHTS, RIGHTS, Reach, Right
 from trainshed.backends.machine.compiled import compiled
 from trainshed.core.checkup import Finding, Grade
 
 _INIT = Path(__file__).with_name("pod_init.c")
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _PULL = 120.0  # seconds for a small image
+_LEAST = {"cpu": "1m", "memory": "16Mi"}
 _CONNECT = 2.0  # seconds
 
 
@@ -40,18 +42,21 @@ async def check_cluster(
     image: str = "",
     storage_class: str = "",
     template: PodTemplate = NOTHING_MORE,
+    queue: str = "",
 ) -> AsyncGenerator[Finding]:
-    """Each finding as soon as it is known. `tools` is where the init is compiled."""
+    """Each finding as soon as it is known. `tools` is where the init is compiled, `queue` one of Kueue."""
     try:
         yield words.version(await api.ask("GET", "/version"))
         who = words.RightsHolder(api.namespace, _account())
-        refused = await _refused(api)
+        refused = await _refused(api, (*RIGHTS, *QUEUE_RIGHTS) if queue else RIGHTS)
     except ApiFault as fault:
         yield words.unreachable(fault)
         return
     for right, verbs in refused.items():
         yield words.right(right, verbs, who)
     yield await _admission(api)
+    if queue:
+        yield await _queue(api, queue)
     items: Sequence[Object] = ()
     try:
         items = parts(await api.list("nodes"), "items")
@@ -80,11 +85,13 @@ def _account() -> str:
     return str(subject).removeprefix("system:serviceaccount:")
 
 
-async def _refused(api: ClusterApi) -> dict[Right, set[str]]:
+async def _refused(api: ClusterApi, wanted: Sequence[Right]) -> dict[Right, set[str]]:
     """The verbs that the cluster does not allow, of each right to something that it has."""
     answer = await api.ask("GET", "/apis")
     served = {"", *(str(group.get("name")) for group in parts(answer, "groups"))}
-    rights = [right for right in RIGHTS if right.group in served]
+    rights = [right for right in wanted if right.group in served]
+    if not await api.serves("podgroups"):
+        rights = [right for right in rights if right.resource != "podgroups"]
 
     async def is_allowed(right: Right, verb: str) -> bool:
         places = {Reach.NAMESPACE: api.namespace, Reach.NODE_LEASES: LEASES, Reach.CLUSTER: ""}
@@ -108,13 +115,27 @@ async def _refused(api: ClusterApi) -> dict[Right, set[str]]:
 
 async def _admission(api: ClusterApi) -> Finding:
     """Whether a pod would be taken: by the namespace, its quota, and whoever else has a say."""
-    limits = {"cpu": "1m", "memory": "16Mi"}
     try:
-        body = _pod("trainshed-doctor", "localhost/none", limits)
+        body = _pod("trainshed-doctor", "localhost/none", _LEAST)
         await api.ask("POST", api.path("pods"), params={"dryRun": "All"}, body=body)
     except ApiFault as fault:
         return words.admission(fault, api.namespace)
     return words.admission(None, api.namespace)
+
+
+async def _queue(api: ClusterApi, queue: str) -> Finding:
+    """Whether Kueue has that queue, and would make a pod wait in it."""
+    try:
+        if not await api.serves("localqueues"):
+            return words.no_kueue(queue)
+        local = await api.get("localqueues", queue)
+        group = Grouping(name="trainshed-doctor", queue=queue)
+        body = _pod("trainshed-doctor", "localhost/none", _LEAST)
+        body["metadata"] |= {"labels": group.labels, "annotations": group.annotations}
+        pod = await api.ask("POST", api.path("pods"), params={"dryRun": "All"}, body=body)
+    except ApiFault as fault:
+        return words.unusable_queue(queue, api.namespace, fault)
+    return words.queue(local, bool(part(part(pod, "metadata"), "labels").get(MANAGED)))
 
 
 async def _names(api: ClusterApi) -> Finding:
@@ -192,7 +213,7 @@ async def _pulled(api: ClusterApi, image: str) -> Finding:
     name = f"trainshed-doctor-{uuid.uuid4().hex[:8]}"
     state: PodState | None = None
     try:
-        await api.create("pods", _pod(name, image, {"cpu": "1m", "memory": "16Mi"}))
+        await api.create("pods", _pod(name, image, _LEAST))
         async with asyncio.timeout(_PULL):
             while True:
                 state = state_of(await api.get("pods", name))

@@ -51,6 +51,7 @@ ADVICE = (
     "`kubectl create secret docker-registry`, and name it under imagePullSecrets of its service account "
     "`default`."
 )
+_GATED = "Kueue holds back the pod that pulls it, as it manages all pods of the namespace"
 _SAY_COMMAND = "Name the program: `command` in the containerSpec. Then nobody has to ask the registry."
 
 
@@ -219,6 +220,8 @@ class ClusterImages:
                     raise ApiFault(404, "", "somebody deleted the pod that pulls it")
                 if state.is_running or state.is_over:
                     return ""
+                if state.is_gated:  # the job's own pods pull it then, and say why they cannot
+                    return _GATED if node else ""
                 if is_final(state.pull_failure):
                     return state.pull_failure
                 if words := state.pull_failure or state.waits_for.rstrip("."):

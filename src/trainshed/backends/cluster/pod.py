@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from trainshed.backends.cluster.grouping import ALONE, Grouping
 from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod_hosts import has_file, hosts_maker, hosts_mount, hosts_volume, own_names
 from trainshed.backends.cluster.pod_mounts import FILES_VOLUME, env_of, files_mounts
@@ -82,11 +83,17 @@ class PodFrame:
     reach: PodReach = NOWHERE
     files: PodPlaces = field(default_factory=PodPlaces)  # that it is brought or that are fetched
     template: PodTemplate = NOTHING_MORE
+    grouping: Grouping = ALONE
 
 
 def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Object:
-    """For the node of its placement, or for any that Kubernetes chooses."""
-    key, place = launch.key, launch.placement
+    """For the node of its placement, or for any that Kubernetes chooses.
+
+    Kueue chooses among kinds of nodes, and counts pods that are meant for different nodes as different roles,
+    of which a group has eight at most. So a pod that waits in a queue of Kueue is meant for none.
+    """
+    key, place, group = launch.key, launch.placement, frame.grouping
+    anywhere = anywhere or bool(group.queue)
     service = job_object(frame.home, key.name.job)
     domain = f"{service}.{frame.namespace}.svc.{frame.domain}"
     volumes, mounts = _volumes(launch, frame)
@@ -109,8 +116,13 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
         "kind": "Pod",
         "metadata": {
             "name": pod_name(frame.home, key),
-            "labels": {**labels(frame.home, key.name.job), TASK: key.name.task, RUN: str(key.run)},
-            "annotations": {RUN: str(key)},
+            "labels": {
+                **labels(frame.home, key.name.job),
+                TASK: key.name.task,
+                RUN: str(key.run),
+                **group.labels,
+            },
+            "annotations": {RUN: str(key), **group.annotations},
             "finalizers": [FINALIZER],
         },
         "spec": {
@@ -125,6 +137,7 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
             "terminationGracePeriodSeconds": _grace(launch) + HOLD_SECONDS,
             **({} if anywhere else {"affinity": on_node(place.node)}),
             **_network(launch, frame.reach),
+            **group.spec,
             **({"initContainers": [hosts_maker(launch.image, INIT_MOUNT)]} if has_file(launch) else {}),
             "containers": [container],
             "volumes": volumes,

@@ -15,6 +15,14 @@ _DISRUPTIONS = {
     "DeletionByPodGC": "its node is gone",
     "TerminationByKubelet": "its node ended it",
 }
+# The condition that Kueue sets before it ends a pod, and how its reasons begin.
+_BY_KUEUE = "TerminationTarget"
+_KUEUES = {
+    "WorkloadEvicted": "Kueue evicted it from its queue",
+    "WorkloadDeleted": "Kueue ended it because somebody deleted its Workload",
+    "NotAdmitted": "Kueue ended it because its Workload is not admitted any more",
+    "NoMatchingWorkload": "Kueue ended it because no Workload fits its pods",
+}
 # By the reason of a pod that has failed. None of these is the program's doing.
 _FAILURES = {
     "Evicted": "its node evicted it",
@@ -46,6 +54,10 @@ def interruption_of(pod: Object) -> str:
             word = str(condition.get("reason") or "")
             known = _DISRUPTIONS.get(word, f"Kubernetes ended it ({word})")
             return _sentence(known, str(condition.get("message") or ""))
+        if condition.get("type") == _BY_KUEUE and condition.get("status") == "True":
+            word = str(condition.get("reason") or "")
+            known = next((text for start, text in _KUEUES.items() if word.startswith(start)), "")
+            return _sentence(known or f"Kueue ended it ({word})", str(condition.get("message") or ""))
     if reason in _FAILURES:
         return _sentence(_FAILURES[reason], message)
     if reason.startswith(_NO_ROOM):

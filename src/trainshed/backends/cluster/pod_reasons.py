@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from trainshed.backends.cluster.api import ApiFault
 from trainshed.backends.cluster.objects import Object, part, parts
+from trainshed.backends.cluster.workload_reasons import queue_obstacle
 from trainshed.core.errors import Hindered, Unavailable
 from trainshed.core.event import Reason
 from trainshed.core.obstacle import PATIENCE, Obstacle, Patience
@@ -47,16 +48,22 @@ class _Finding:
 
 
 def obstacle_of(
-    pod: Object, container: Object, events: Sequence[PodEvent] = (), patience: Patience = PATIENCE
+    pod: Object,
+    container: Object,
+    events: Sequence[PodEvent] = (),
+    patience: Patience = PATIENCE,
+    workload: Object | None = None,
 ) -> Obstacle | None:
     """Of a pod whose program has not begun. `container` is its container's state; old events come first.
 
-    None where its container runs or has ended.
+    `workload` is what Kueue made of its group. None where its container runs or has ended.
     """
     if "running" in container or "terminated" in container:
         return None
     obstacle = (
-        _unplaced(pod, events) or _container(part(container, "waiting"), events) or _placed(pod, events)
+        _unplaced(pod, events, workload)
+        or _container(part(container, "waiting"), events)
+        or _placed(pod, events)
     )
     return None if obstacle is None else replace(obstacle, patience=patience.get(obstacle.reason))
 
@@ -89,9 +96,12 @@ def hindered(fault: ApiFault, what: str, patience: Patience = PATIENCE) -> Unava
 # Before it has a node
 
 
-def _unplaced(pod: Object, events: Sequence[PodEvent]) -> Obstacle | None:
+def _unplaced(pod: Object, events: Sequence[PodEvent], workload: Object | None) -> Obstacle | None:
     if part(pod, "spec").get("nodeName"):
         return None
+    queued = queue_obstacle(pod, workload, _last(events, "ErrWorkloadCompose"))
+    if queued is not None:
+        return queued
     message = ""
     for condition in parts(part(pod, "status"), "conditions"):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":

@@ -12,6 +12,7 @@ from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.backends.cluster.pod import CONTAINER
 from trainshed.backends.cluster.pod_interruptions import interruption_of, over_disk
 from trainshed.backends.cluster.pod_reasons import PodEvent, obstacle_of
+from trainshed.backends.cluster.workload_reasons import is_gated
 from trainshed.core.obstacle import PATIENCE, Obstacle, Patience
 
 # What the kubelet says of a container that waits, and does so again and again.
@@ -32,6 +33,7 @@ class PodState:
     interruption: str = ""  # who else ended it and why, a sentence
     over_disk: str = ""  # a sentence, where it was ended because it filled more disk than it may
     is_leaving: bool = False  # somebody has deleted it
+    is_gated: bool = False  # Kueue holds it back
     pull_failure: str = ""  # the registry's words
     obstacle: Obstacle | None = None  # why it does not run yet
     ended_at: datetime | None = None
@@ -53,13 +55,18 @@ def slim_own_pod(pod: Object) -> Object:
     kept = ("name", "namespace", "labels", "resourceVersion", "deletionTimestamp")
     return {
         "metadata": {name: meta[name] for name in kept if name in meta},
-        "spec": {"nodeName": part(pod, "spec").get("nodeName")},
+        "spec": {name: part(pod, "spec").get(name) for name in ("nodeName", "schedulingGates")},
         "status": part(pod, "status"),
     }
 
 
-def state_of(pod: Object, events: Sequence[PodEvent] = (), patience: Patience = PATIENCE) -> PodState:
-    """`events` are those of the pod, the oldest first."""
+def state_of(
+    pod: Object,
+    events: Sequence[PodEvent] = (),
+    patience: Patience = PATIENCE,
+    workload: Object | None = None,
+) -> PodState:
+    """`events` are those of the pod, the oldest first; `workload` is what Kueue made of its group."""
     status, metadata = part(pod, "status"), part(pod, "metadata")
     ours = [item for item in parts(status, "containerStatuses") if item.get("name") == CONTAINER]
     state = part(ours[0], "state") if ours else {}
@@ -74,8 +81,9 @@ def state_of(pod: Object, events: Sequence[PodEvent] = (), patience: Patience = 
         interruption=interruption_of(pod),
         over_disk=over_disk(pod),
         is_leaving="deletionTimestamp" in metadata,
+        is_gated=is_gated(pod),
         pull_failure=_pull_failure(waiting),
-        obstacle=obstacle_of(pod, state, events, patience),
+        obstacle=obstacle_of(pod, state, events, patience, workload),
         ended_at=_moment(terminated.get("finishedAt")),
     )
 

@@ -9,14 +9,17 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainshed.backends.cluster import pod as pods
 from trainshed.backends.cluster.api import ApiFault, ClusterApi, find_config
-from trainshed.backends.cluster.objects import part, parts
+from trainshed.backends.cluster.grouping import MANAGED, grouping_of
+from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.core.errors import TrainshedError
 
-_KINDS = ("pods", "services", "secrets", "configmaps", "networkpolicies")
+_KINDS = ("pods", "services", "secrets", "configmaps", "networkpolicies", "podgroups")
+_FINALIZERS = {pods.FINALIZER, MANAGED}
 _GRACE = 30  # seconds for programs to end: without a server nobody takes their output
 
 
@@ -28,14 +31,24 @@ class Released:
 
 
 async def release(api: ClusterApi, *, everywhere: bool, delete: bool) -> list[Released]:
-    """Take our finalizer from all pods; with `delete`, remove all objects of ours too."""
+    """Take our finalizer and Kueue's from all pods; with `delete`, remove all objects of ours too.
+
+    Kueue's goes too since it waits for replacements of pods that nobody makes any more. What Kueue made of
+    our pods is deleted before them.
+    """
     released: list[Released] = []
     for kind in _KINDS if delete else ("pods",):
-        for item in parts(await api.list(kind, pods.HOME, everywhere=everywhere), "items"):
+        if kind == "podgroups" and not await api.serves(kind):
+            continue
+        items = parts(await api.list(kind, pods.HOME, everywhere=everywhere), "items")
+        if kind == "pods" and delete:
+            released += await _delete_workloads(api, items)
+        for item in items:
             meta = part(item, "metadata")
             api.namespace, name = str(meta["namespace"]), str(meta["name"])
-            others = [word for word in meta.get("finalizers") or () if word != pods.FINALIZER]
-            if pods.FINALIZER in (meta.get("finalizers") or ()):
+            finalizers = [str(word) for word in meta.get("finalizers") or ()]
+            others = [word for word in finalizers if word not in _FINALIZERS]
+            if others != finalizers:
                 await api.patch(kind, name, {"metadata": {"finalizers": others or None}})
             elif not delete:
                 continue
@@ -43,6 +56,17 @@ async def release(api: ClusterApi, *, everywhere: bool, delete: bool) -> list[Re
                 await api.delete(kind, name, grace=_GRACE)
             released.append(Released(api.namespace, kind, name))
     return sorted(released)
+
+
+async def _delete_workloads(api: ClusterApi, items: Sequence[Object]) -> list[Released]:
+    """What Kueue made of these pods."""
+    groups = [(str(part(item, "metadata")["namespace"]), grouping_of(item)) for item in items]
+    queued = {(namespace, group.name) for namespace, group in groups if group.queue}
+    if not queued or not await api.serves("workloads"):
+        return []
+    for api.namespace, name in sorted(queued):
+        await api.delete("workloads", name)
+    return [Released(namespace, "workloads", name) for namespace, name in queued]
 
 
 def main() -> int:

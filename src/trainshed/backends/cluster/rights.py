@@ -50,6 +50,12 @@ RIGHTS = (
         group="networking.k8s.io",
         without="jobs that ask for an isolated network do not start",
     ),
+    Right(
+        resource="podgroups",
+        verbs=("create", "delete"),
+        group="scheduling.k8s.io",
+        without="Kubernetes places the replicas of a job one by one",
+    ),
     Right(resource="nodes", verbs=("list", "watch"), reach=Reach.CLUSTER),
     Right(
         resource="pods/portforward",
@@ -75,5 +81,20 @@ RIGHTS = (
         reach=Reach.CLUSTER,
         group="metrics.k8s.io",
         without="what nodes do is not shown",
+    ),
+)
+# Needed only where jobs wait in queues of Kueue.
+QUEUE_RIGHTS = (
+    Right(
+        resource="localqueues",
+        verbs=("get",),
+        group="kueue.x-k8s.io",
+        without="a queue that is not there is noticed later",
+    ),
+    Right(
+        resource="workloads",
+        verbs=("delete", "list", "watch"),
+        group="kueue.x-k8s.io",
+        without="it does not say why Kueue lets a job wait, and frees the quota of an attempt late",
     ),
 )
