@@ -7,7 +7,7 @@ import pytest
 from tests.unit.backends.test_cluster_pod import LAUNCH
 from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.cluster_queues import ClusterQueues
-from trainshed.backends.cluster.grouping import ALONE, Grouping
+from trainshed.backends.cluster.grouping import ALONE, UNDECIDED, Grouping
 from trainshed.backends.cluster.images import ClusterImages
 from trainshed.backends.cluster.registry import RegistryClient
 from trainshed.core.errors import Hindered
@@ -79,6 +79,15 @@ async def test_the_queue_of_the_job_counts_before_that_of_the_server_and_is_look
         "get localqueues/team-a",
         "get localqueues/team-b",
     ]
+
+
+async def test_all_pods_of_an_attempt_wait_in_one_queue_though_label_or_setting_have_changed():
+    api = ScriptedApi("localqueues")
+    queued = Grouping(name="ts-h-179-0", queue="team-a", count=2)
+    later = launch(run=1, queue="team-b")
+    assert await queues(api).grouping("h", later, [UNDECIDED, queued]) == queued
+    assert await queues(api, "team-c").grouping("h", later, [ALONE]) == ALONE
+    assert (await queues(api, "team-c").grouping("h", launch(), [UNDECIDED])).queue == "team-c"
 
 
 async def test_a_server_that_may_not_see_queues_leaves_it_to_kueue_to_say_that_one_is_missing():

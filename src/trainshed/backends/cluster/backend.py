@@ -268,7 +268,8 @@ class ClusterBackend:
         run.reaches, run.names, run.has_hosts = bool(reach.ports), own_names(launch), has_file(launch)
         run.isolated = launch.isolated
         run.aliases = tuple((address, name) for name, address in reach.hosts.items())
-        run.grouping = await self._queues.grouping(self._id, launch)
+        peers = [peer.grouping for peer in self._attempt(run.key.name)]
+        run.grouping = await self._queues.grouping(self._id, launch, peers)
         others = self._runs[job].values()
         await self._queues.free(o.grouping for o in others if o.key.name.attempt < run.key.name.attempt)
         output = self._files.output(run.key.name)

@@ -34,17 +34,23 @@ class ClusterQueues:
         self._made: dict[str, bool] = {}  # PodGroups, by name
         self._freed: dict[str, bool] = {}  # groups of earlier attempts, by name
         self._groups: dict[str, str] = {}  # of pods that wait
-        self._workloads: dict[str, Object] = {}  # by name, which is that of the group
+        self._workloads: dict[str, Object] = {}  # all, by name, while they are watched
         self._watch = WaitingWatch("workloads of Kueue", self._open_cache)
 
     async def close(self) -> None:
         await self._watch.close()
 
-    async def grouping(self, home: str, launch: Launch) -> Grouping:
-        """How the pod of a run is grouped; what that needs is there then. Hindered where its queue is not."""
+    async def grouping(self, home: str, launch: Launch, peers: Iterable[Grouping] = ()) -> Grouping:
+        """How the pod of a run is grouped; what that needs is there then. Hindered where its queue is not.
+
+        `peers` are the groupings of its attempt: all its pods wait in one queue, or none of them does, also
+        where label or setting have changed since. Kueue admits no group that is not whole.
+        """
         name, count = launch.key.name, max(len(launch.peers), 1)
         group = group_name(job_object(home, name.job), name)
-        if queue := launch.queue or self._default:
+        decided = next((peer for peer in peers if peer.count), None)
+        queue = (launch.queue or self._default) if decided is None else decided.queue
+        if queue:
             await self._check(queue, launch)
             return Grouping(name=group, queue=queue, count=count)
         # The scheduler does not count pods that have ended: one that starts again could wait for ever.
@@ -77,8 +83,8 @@ class ClusterQueues:
         waits = waits and not part(pod, "spec").get("nodeName")
         if waits:
             self._groups[name] = group.name
-        elif self._groups.pop(name, "") and group.name not in self._groups.values():
-            self._workloads.pop(group.name, None)
+        else:
+            self._groups.pop(name, None)
         self._watch.see(name, waits=waits)
 
     def workload(self, pod: Object) -> Object | None:
@@ -132,14 +138,14 @@ class ClusterQueues:
 
     async def _open_cache(self) -> ObjectCache:
         await self._api.serves("workloads")
+        self._workloads.clear()
         return ObjectCache(self._api, "workloads", changed=self._note, slim=slim_workload)
 
     def _note(self, workload: Object, is_gone: bool) -> None:
         name = str(workload["metadata"]["name"])
-        pods = [pod for pod, group in self._groups.items() if group == name]
-        if is_gone or not pods:
+        if is_gone:
             self._workloads.pop(name, None)
         else:
             self._workloads[name] = workload
-        for pod in pods:
+        for pod in [pod for pod, group in self._groups.items() if group == name]:
             self._changed(pod)

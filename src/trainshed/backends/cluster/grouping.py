@@ -26,7 +26,7 @@ class Grouping:
 
     name: str = ""  # also that of the Workload or of the PodGroup
     queue: str = ""  # a LocalQueue
-    count: int = 1  # pods of the attempt
+    count: int = 1  # pods of the attempt; 0: nobody has decided yet how they are grouped
 
     @property
     def labels(self) -> dict[str, str]:
@@ -44,6 +44,7 @@ class Grouping:
 
 
 ALONE = Grouping()
+UNDECIDED = Grouping(count=0)
 
 
 def group_name(base: str, name: ReplicaName) -> str:

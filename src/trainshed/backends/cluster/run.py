@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trainshed.backends.cluster.grouping import ALONE, Grouping
+from trainshed.backends.cluster.grouping import UNDECIDED, Grouping
 from trainshed.backends.cluster.pod_connection import PodRoute
 from trainshed.backends.cluster.pod_places import PodPlaces, read_pod_places
 from trainshed.backends.cluster.pod_state import PodState
@@ -51,7 +51,7 @@ class PodRun(KnownRun):
     bringing: str = ""  # how far its files are, a sentence, while they are on their way
     has_spy: bool = False  # py-spy was brought there by this server
     isolated: bool = False  # a network policy keeps its job apart
-    grouping: Grouping = ALONE
+    grouping: Grouping = UNDECIDED
     names: tuple[str, ...] = ()  # of other tools, by which its peers find it
     has_hosts: bool = False  # its pod has a file of names of its own
     aliases: tuple[tuple[str, str], ...] = ()  # addresses and names in it that are always the same
@@ -172,6 +172,14 @@ def _size(path: str) -> int:
     return os.path.getsize(path) if os.path.exists(path) else 0
 
 
+def _grouping(launch: dict[str, Any]) -> Grouping:
+    return Grouping(
+        name=str(launch.get("group") or ""),
+        queue=str(launch.get("queue") or ""),
+        count=int(launch.get("gang") or 0),
+    )
+
+
 def reload_run(key: RunKey, path: Path) -> PodRun:
     """A run as an earlier server left it."""
     launch: dict[str, Any] = {}
@@ -188,7 +196,7 @@ def reload_run(key: RunKey, path: Path) -> PodRun:
         holds=bool(launch.get("hold")),
         reaches=bool(launch.get("reaches")),
         isolated=bool(launch.get("isolated")),
-        grouping=Grouping(name=str(launch.get("group") or ""), queue=str(launch.get("queue") or "")),
+        grouping=_grouping(launch),
         names=tuple(map(str, launch.get("names") or ())),
         has_hosts=bool(launch.get("has_hosts")),
         aliases=tuple((str(address), str(name)) for address, name in launch.get("aliases") or ()),
