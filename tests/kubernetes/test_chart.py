@@ -57,6 +57,18 @@ def test_token_and_database_come_from_secrets():
     assert [{"port": 5432, "protocol": "TCP"}] in ports
 
 
+def test_what_all_pods_of_jobs_have_is_a_file_of_the_server_which_starts_again_when_it_changes():
+    made = rendered("jobs.pods.spec.priorityClassName=low")
+    assert made["ConfigMap", "trainshed-pods-of-jobs"]["data"] == {
+        "pods.yaml": "spec:\n  priorityClassName: low\n"
+    }
+    template = made["Deployment", "trainshed"]["spec"]["template"]
+    env = {row["name"]: row.get("value") for row in template["spec"]["containers"][0]["env"]}
+    assert env["TRAINSHED_POD_TEMPLATE"] == "/pods-of-jobs/pods.yaml"
+    other = rendered("jobs.pods.spec.priorityClassName=high")["Deployment", "trainshed"]["spec"]["template"]
+    assert other["metadata"]["annotations"] != template["metadata"]["annotations"]
+
+
 def test_rights_on_jobs_are_given_in_the_namespace_of_jobs_alone():
     made = rendered("jobs.namespace=ml")
     assert made["Role", "trainshed-jobs"]["metadata"]["namespace"] == "ml"

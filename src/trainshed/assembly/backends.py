@@ -120,6 +120,7 @@ def make_cluster(settings: Settings, storage: RunStorage, loopback: LoopbackPort
         try:
             from trainshed.backends.cluster.api import ClusterApi, find_config
             from trainshed.backends.cluster.backend import ClusterBackend
+            from trainshed.backends.cluster.choices import ClusterChoices
             from trainshed.backends.machine.registry_auth import RegistryAuth
         except ImportError as error:
             raise Unavailable(f"{error.name} is missing: install trainshed[kubernetes].") from error
@@ -129,10 +130,8 @@ def make_cluster(settings: Settings, storage: RunStorage, loopback: LoopbackPort
             ClusterApi(config, settings.namespace),
             storage=storage,
             auth=RegistryAuth(settings.registry_auth),
-            patience=patience,
             loopback=loopback,
-            template=template,
-            queue=settings.kueue_queue,
+            choices=ClusterChoices(patience=patience, template=template, queue=settings.kueue_queue),
         )
         try:
             await backend.start()

@@ -8,7 +8,7 @@ from trainshed.backends.cluster import check_words as words
 from trainshed.backends.cluster.api import ApiFault
 from trainshed.backends.cluster.check_words import RightsHolder
 from trainshed.backends.cluster.rights import RIGHTS, Reach, Right
-from trainshed.core.checkup import Grade
+from trainshed.core.checkup import Finding, Grade
 
 WHO = RightsHolder("ml", "lab:trainshed")
 

@@ -20,7 +20,7 @@ from lightkube.config.client_adapter import ConnectionParams
 from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 
-from trainshed.backends.cluster.objects import Object
+from trainshed.backends.cluster.objects import Object, parts
 from trainshed.core.errors import Unavailable
 
 FORBIDDEN = 403

@@ -9,9 +9,8 @@ import asyncio
 import contextlib
 import logging
 import os
-import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from weakref import WeakValueDictionary
 from trainshed.backends.cluster import pod as pods
 from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.callers import PodCallers
+from trainshed.backends.cluster.choices import DEFAULT_CHOICES, ClusterChoices
 from trainshed.backends.cluster.cluster_nodes import ClusterNodes
 from trainshed.backends.cluster.cluster_queues import ClusterQueues
 from trainshed.backends.cluster.file_preparer import FilePreparer
@@ -39,8 +39,8 @@ from trainshed.backends.cluster.pod_events import PodEvents
 from trainshed.backends.cluster.pod_hosts import has_file, own_names
 from trainshed.backends.cluster.pod_places import PodPlaces
 from trainshed.backends.cluster.pod_reasons import hindered
+from trainshed.backends.cluster.pod_runs import PodRuns
 from trainshed.backends.cluster.pod_state import PodState, slim_own_pod, state_of
-from trainshed.backends.cluster.pod_template import NOTHING_MORE, PodTemplate
 from trainshed.backends.cluster.pull_secrets import PullSecrets
 from trainshed.backends.cluster.reach_gate import ReachGate
 from trainshed.backends.cluster.registry import RegistryClient
@@ -62,8 +62,7 @@ from trainshed.core.image import ImageConfig
 from trainshed.core.job import JobSpec, Pool
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
-from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.obstacle import PATIENCE, Patience
+from trainshed.core.names import RunKey
 from trainshed.core.readiness import PreparationProgress, Readiness, ReadinessState, together
 from trainshed.core.remote_start import with_remote_program
 from trainshed.core.replica import Handle, Observation
@@ -82,30 +81,24 @@ class ClusterBackend:
         *,
         storage: RunStorage,
         auth: RegistryAuth | None = None,
-        patience: Patience = PATIENCE,
         loopback: LoopbackPort | None = None,
-        template: PodTemplate = NOTHING_MORE,
-        queue: str = "",
+        choices: ClusterChoices = DEFAULT_CHOICES,
     ) -> None:
-        """`patience` is for how long a run that makes no progress is borne, by the reason of that.
-
-        `queue` is the LocalQueue of Kueue for jobs that name none.
-        """
         home = home.absolute()
         self.capabilities = CAPABILITIES
         self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
-        self._api, self._files, self._patience = api, storage.files, patience
-        self._template = template
-        self._registry = RegistryClient(PullSecrets(api, auth or RegistryAuth(), template).credentials)
+        self._api, self._files, self._choices = api, storage.files, choices
+        self._registry = RegistryClient(
+            PullSecrets(api, auth or RegistryAuth(), choices.template).credentials
+        )
         self._layers = ClusterLayers(home / "layers", api, self._hint, storage.packages)
         self._preparer = FilePreparer(self._jobs_folder, self._trash, storage, self._layers, self._hint)
         self.views = self._preparer.views
         self._id = ""
         self._hints: list[Callable[[str], None]] = []
-        self._runs: dict[str, dict[RunKey, PodRun]] = {}
+        self._runs = PodRuns(self._jobs_folder)
         self.callers = PodCallers(self._runs)
         self._gate = ReachGate(api, loopback or LoopbackPort())
-        self._tokens: dict[str, str] = {}  # by job
         self._objects = JobObjects(api)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._supervisor = PodRunSupervisor(
@@ -113,19 +106,19 @@ class ClusterBackend:
             storage.files,
             lambda run: self._hint(run.key.name.job),
             Surroundings(
-                peers=self._attempt,
+                peers=self._runs.of_attempt,
                 is_node_silent=self._is_node_silent,
                 is_drained=self._is_drained,
                 read_state=self._state,
             ),
             self._gate.loopback,
         )
-        doors = PodDoors(api, self._runs, self._token)
+        doors = PodDoors(api, self._runs)
         # Of layers alone: kubelets make room on their disks themselves.
-        self.image_inventories = (LayerInventory(home / "layers", self._layers_in_use),)
+        self.image_inventories = (LayerInventory(home / "layers", self._runs.layers),)
         self.shells, self.stats, self.stacks = PodShells(doors), PodStats(doors), PodStacks(doors)
         self._events = PodEvents(api, self._events_changed)
-        self._queues = ClusterQueues(api, queue, patience, self._events_changed)
+        self._queues = ClusterQueues(api, choices.queue, choices.patience, self._events_changed)
         self._parts = AsyncExitStack()  # what is to be closed, the API last
         for close in (api.close, self._preparer.forget, self._supervisor.close):
             self._parts.push_async_callback(close)
@@ -141,14 +134,14 @@ class ClusterBackend:
     async def start(self) -> None:
         """Raise Unavailable, with the reason, where the cluster cannot be used."""
         earlier = await asyncio.to_thread(self._open)
-        self._images = ClusterImages(self._api, self._id, self._hint, self._registry, self._template)
+        self._images = ClusterImages(self._api, self._id, self._hint, self._registry, self._choices.template)
         ours = f"{pods.HOME}={self._id}"
         self._pods = ObjectCache(self._api, "pods", ours, changed=self._pod_changed, slim=slim_own_pod)
-        self._nodes = ClusterNodes(self._api, self._id, self._template, self._images.node_changed)
+        self._nodes = ClusterNodes(self._api, self._id, self._choices.template, self._images.node_changed)
         self.node_stats = ClusterNodeStats(self._api, self._nodes.cache)
         self.images = ClusterImageStore(self._images, self._nodes.cache)
         for job, runs in earlier:
-            self._runs[job] = {run.key: run for run in runs}
+            self._runs.add(job, runs)
             self.views.open(job)
         for piece in (self._images, self.images, self._pods, self._nodes):
             self._parts.push_async_callback(piece.close)
@@ -158,9 +151,8 @@ class ClusterBackend:
             await self._nodes.start()
         except ApiFault as fault:
             raise fault.as_unavailable("The Kubernetes cluster cannot be used") from fault
-        for job, runs in earlier:
-            for run in runs:
-                self._find_again(run, self._token(job))
+        for run in self._runs:
+            self._find_again(run)
         await self._take_away_orphans()
 
     async def close(self) -> None:
@@ -195,16 +187,16 @@ class ClusterBackend:
         if not pods.is_safe(job):
             raise Invalid((Violation("job", f"'{job}' cannot be part of the name of a pod."),))
         async with self._lock(str(key.name)):
-            run = self._runs.get(job, {}).get(key)
+            run = self._runs.find(key)
             if run is None or run.observation is None:
                 run = run or PodRun(key, str(run_folder(self._jobs_folder, key)), "")
-                self._runs.setdefault(job, {})[key] = run
+                self._runs.add(job, (run,))
                 try:
                     await self._end_earlier_runs(key)
                     await self._create(run, launch)
                 except ApiFault as fault:
                     what = f"The pod of {key.name.task} cannot be created"
-                    raise hindered(fault, what, self._patience) from fault
+                    raise hindered(fault, what, self._choices.patience) from fault
                 except OSError as error:
                     raise Unavailable(f"No place could be made for {key}: {error}.") from error
             if run.gang == 1 and not run.grouping.queue:
@@ -212,11 +204,11 @@ class ClusterBackend:
             return run.handle
 
     async def observe(self, job: str) -> tuple[Observation, ...]:
-        runs = self._runs.get(job)
-        return tuple(run.observation for run in runs.values() if run.observation is not None) if runs else ()
+        runs = self._runs.of(job)
+        return tuple(run.observation for run in runs if run.observation is not None)
 
     async def stop(self, key: RunKey, *, force: bool) -> None:
-        run = self._runs.get(key.name.job, {}).get(key)
+        run = self._runs.find(key)
         if run is None or run.observation is None or run.gone.is_set():
             return
         try:
@@ -228,7 +220,7 @@ class ClusterBackend:
         if job not in self._runs:
             return
         async with self._lock(job):
-            runs = list(self._runs.get(job, {}).values())
+            runs = self._runs.of(job)
             alive = [run for run in runs if run.observation is not None and not run.gone.is_set()]
             await asyncio.gather(*(self.stop(run.key, force=True) for run in alive))
             if left := [str(run.key) for run in alive if not run.gone.is_set()]:
@@ -241,11 +233,10 @@ class ClusterBackend:
                 raise fault.as_unavailable(f"The objects of job {job} cannot be removed") from fault
             await self._preparer.forget(job)
             await asyncio.to_thread(remove_job_folder, self._jobs_folder / job, self._trash)
-            self._runs.pop(job, None)
-            self._tokens.pop(job, None)
+            self._runs.forget(job)
 
     async def jobs(self) -> frozenset[str]:
-        return frozenset(self._runs)
+        return self._runs.jobs
 
     async def address(self, admission: Admission, spec: JobSpec, avoid: frozenset[int]) -> Admission:
         return name_by_task(admission)
@@ -258,7 +249,8 @@ class ClusterBackend:
     async def _create(self, run: PodRun, launch: Launch) -> None:
         """Every step can be repeated: what is there already is left as it is."""
         job = run.key.name.job
-        is_shared = any(peer is not run and peer.alive for peer in self._attempt(run.key.name))
+        peers = self._runs.of_attempt(run.key.name)
+        is_shared = any(peer is not run and peer.alive for peer in peers)
         launch = with_remote_program(launch, pods.REMOTE)
         launch, run.places, run.note = await self._preparer.prepare(launch, is_shared=is_shared)
         run.pod, run.holds = pods.pod_name(self._id, run.key), launch.held
@@ -268,14 +260,13 @@ class ClusterBackend:
         run.reaches, run.names, run.has_hosts = bool(reach.ports), own_names(launch), has_file(launch)
         run.isolated = launch.isolated
         run.aliases = tuple((address, name) for name, address in reach.hosts.items())
-        peers = [peer.grouping for peer in self._attempt(run.key.name)]
-        run.grouping = await self._queues.grouping(self._id, launch, peers)
-        others = self._runs[job].values()
+        run.grouping = await self._queues.grouping(self._id, launch, [peer.grouping for peer in peers])
+        others = self._runs.of(job)
         await self._queues.free(o.grouping for o in others if o.key.name.attempt < run.key.name.attempt)
         output = self._files.output(run.key.name)
         await asyncio.to_thread(run.prepare, output)
         run.places.write(run.folder)
-        token = self._token(job)
+        token = self._runs.token(job)
         own, shared = pods.secret_values(launch), pods.shared_values(launch, reach.shared)
         await self._objects.make_shared(run, {"token": token, **shared}, own)
         image = UNKNOWN
@@ -303,7 +294,7 @@ class ClusterBackend:
         self._supervisor.supervise(run, token, may_have_begun=run.begins_alone)
 
     async def _end_earlier_runs(self, key: RunKey) -> None:
-        for run in others_at_its_place(self._runs[key.name.job].values(), key):
+        for run in others_at_its_place(self._runs.of(key.name.job), key):
             if run.observation is not None and not run.gone.is_set():
                 await self.stop(run.key, force=True)
                 if not run.gone.is_set():
@@ -318,16 +309,8 @@ class ClusterBackend:
             namespace=self._api.namespace,
             image=image,
             files=files,
-            template=self._template,
+            template=self._choices.template,
         )
-
-    def _attempt(self, name: ReplicaName) -> Iterable[PodRun]:
-        runs = self._runs.get(name.job, {}).values()
-        return [run for run in runs if run.key.name.attempt == name.attempt]
-
-    def _layers_in_use(self) -> set[str]:
-        runs = (run for runs in self._runs.values() for run in runs.values())
-        return {run.places.layer for run in runs if not run.gone.is_set()}
 
     def _is_node_silent(self, node: str) -> bool:
         return self._nodes.is_silent(node)
@@ -356,14 +339,14 @@ class ClusterBackend:
         await self._api.make("configmaps", body)
         self._images.init = str(body["metadata"]["name"])
 
-    def _find_again(self, run: PodRun, token: str) -> None:
+    def _find_again(self, run: PodRun) -> None:
         if run.gone.is_set() or not run.pod:
             return
         pod = self._pods.objects.get(run.pod)
         if pod is None and not Path(run.folder, "created").exists():
             return  # never created: it is launched again
         run.state = None if pod is None else self._state(pod)
-        self._supervisor.supervise(run, token, may_have_begun=True)
+        self._supervisor.supervise(run, self._runs.token(run.key.name.job), may_have_begun=True)
 
     async def _take_away_orphans(self) -> None:
         """What is left of jobs that were removed while the cluster was away, and pods that only pulled."""
@@ -376,17 +359,11 @@ class ClusterBackend:
                     await self._queues.free([grouping_of(item)])
                     await self._objects.remove(job, [name], isolated=True)
 
-    def _token(self, job: str) -> str:
-        if job not in self._tokens:
-            (self._jobs_folder / job).mkdir(mode=0o700, exist_ok=True)
-            self._tokens[job] = made_once(self._jobs_folder / job / "token", lambda: secrets.token_hex(32))
-        return self._tokens[job]
-
     # What was seen
 
     def _state(self, pod: Object) -> PodState:
         name = str(pod["metadata"]["name"])
-        state = state_of(pod, self._events.of(name), self._patience, self._queues.workload(pod))
+        state = state_of(pod, self._events.of(name), self._choices.patience, self._queues.workload(pod))
         waits = state.has_not_begun and pods.JOB in part(part(pod, "metadata"), "labels")
         self._events.see(name, waits=waits)
         self._queues.see(pod, waits=waits)

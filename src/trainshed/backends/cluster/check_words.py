@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from trainshed.backends.cluster.api import ApiFault
 from trainshed.backends.cluster.nodes import quantity
 from trainshed.backends.cluster.objects import Object, part, parts
-from trainshed.backends.cluster.pod import GPU
 from trainshed.backends.cluster.pod_template import GPU, NOTHING_MORE, PodTemplate
 from trainshed.backends.cluster.rights import LEASES, Reach, Right
 from trainshed.core.checkup import Finding, Grade

@@ -9,9 +9,10 @@ makes them.
 import logging
 from collections.abc import Callable, Iterable
 
-from trainshed.backends.cluster.api import FORBIDDEN, ApiFault, ClusterApi, Object, part
+from trainshed.backends.cluster.api import FORBIDDEN, ApiFault, ClusterApi
 from trainshed.backends.cluster.grouping import ALONE, Grouping, group_name, grouping_of, render_pod_group
 from trainshed.backends.cluster.object_cache import ObjectCache
+from trainshed.backends.cluster.objects import Object, part
 from trainshed.backends.cluster.pod import job_object, labels
 from trainshed.backends.cluster.waiting_watch import WaitingWatch
 from trainshed.backends.cluster.workload_reasons import missing_remedy, slim_workload

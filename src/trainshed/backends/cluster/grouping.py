@@ -7,7 +7,7 @@ what stands for it in the cluster. Words of Kueue and of PodGroup stand here and
 import hashlib
 from dataclasses import dataclass
 
-from trainshed.backends.cluster.api import Object, part
+from trainshed.backends.cluster.objects import Object, part
 from trainshed.core.launch import QUEUE_LABEL
 from trainshed.core.names import ReplicaName
 

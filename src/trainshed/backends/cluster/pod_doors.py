@@ -3,11 +3,12 @@
 Shells, stats and stacks ask it. It reads what the backend remembers and never talks to the cluster.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 
 from trainshed.backends.cluster.api import ClusterApi
 from trainshed.backends.cluster.pod_connection import ChannelBroken, PodDoor, Streams
+from trainshed.backends.cluster.pod_runs import PodRuns
 from trainshed.backends.cluster.run import PodRun
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Sight
@@ -17,24 +18,21 @@ class PodDoors:
     def __init__(
         self,
         api: ClusterApi,
-        runs: Mapping[str, Mapping[RunKey, PodRun]],
-        token: Callable[[str], str],
+        runs: PodRuns,
     ) -> None:
-        """`runs` by job; `token` gives a job's."""
-        self._api, self._runs, self._token = api, runs, token
+        self._api, self._runs = api, runs
 
     def find(self, key: RunKey, *sights: Sight) -> PodRun | None:
         """The run, where it is shown as one of these."""
-        run = self._runs.get(key.name.job, {}).get(key)
+        run = self._runs.find(key)
         return run if run is not None and run.sight in sights else None
 
     def running(self) -> Iterator[PodRun]:
-        for runs in self._runs.values():
-            yield from (run for run in runs.values() if run.sight is Sight.RUNNING)
+        return (run for run in self._runs if run.sight is Sight.RUNNING)
 
     def connect(self, run: PodRun, purpose: str) -> AbstractAsyncContextManager[Streams]:
         """To be left by the task that entered it. ChannelBroken where it cannot be made, or breaks."""
         if run.state is None or not run.state.address:
             raise ChannelBroken("its pod has no address")
-        door = PodDoor(api=self._api, pod=run.pod, token=self._token(run.key.name.job), route=run.route)
+        door = PodDoor(api=self._api, pod=run.pod, token=self._runs.token(run.key.name.job), route=run.route)
         return door.connect(run.state.address, purpose)

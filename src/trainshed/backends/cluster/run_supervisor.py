@@ -107,12 +107,10 @@ class PodRunSupervisor:
         if state == run.state:
             return
         before, run.state = run.state, state
-        is_new = (
-            before is None or state is None or (before.obstacle, before.node) != (state.obstacle, state.node)
-        )
-        if state is not None and is_new and not run.record.begun:
-            run.show_alive()
-            self._hint_of_start(run)
+        if state is not None and not run.record.begun:
+            if before is None or (before.obstacle, before.node) != (state.obstacle, state.node):
+                run.show_alive()
+                self._hint_of_start(run)
         self._tell(run)
 
     async def begun(self, run: PodRun, patience: float) -> None:

@@ -6,8 +6,8 @@ its conditions say how far it is. Wordings of older and newer Kueues are known h
 
 import re
 
-from trainshed.backends.cluster.api import Object, part, parts
 from trainshed.backends.cluster.grouping import GATE, grouping_of
+from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.core.event import Reason
 from trainshed.core.launch import QUEUE_LABEL
 from trainshed.core.obstacle import Obstacle

@@ -1,0 +1,16 @@
+"""ClusterChoices: what an administrator chose for jobs in a cluster. The assembly makes it of settings."""
+
+from dataclasses import dataclass
+
+from trainshed.backends.cluster.pod_template import NOTHING_MORE, PodTemplate
+from trainshed.core.obstacle import PATIENCE, Patience
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterChoices:
+    patience: Patience = PATIENCE  # for how long a run without progress is borne, by the reason of that
+    template: PodTemplate = NOTHING_MORE
+    queue: str = ""  # the LocalQueue of Kueue for jobs that name none
+
+
+DEFAULT_CHOICES = ClusterChoices()
