@@ -39,6 +39,11 @@ class PodState:
     ended_at: datetime | None = None
 
     @property
+    def shows(self) -> tuple[Obstacle | None, str]:
+        """What people see of it before its program begins."""
+        return self.obstacle, self.node
+
+    @property
     def waits_for(self) -> str:
         """Why it does not run yet, a sentence."""
         return "" if self.obstacle is None else self.obstacle.message

@@ -107,10 +107,9 @@ class PodRunSupervisor:
         if state == run.state:
             return
         before, run.state = run.state, state
-        if state is not None and not run.record.begun:
-            if before is None or (before.obstacle, before.node) != (state.obstacle, state.node):
-                run.show_alive()
-                self._hint_of_start(run)
+        if state is not None and not run.record.begun and (before is None or before.shows != state.shows):
+            run.show_alive()
+            self._hint_of_start(run)
         self._tell(run)
 
     async def begun(self, run: PodRun, patience: float) -> None:
