@@ -1,6 +1,7 @@
 """A registry of one tiny image that answers when a test lets it: for what happens while one is pulled."""
 
 import asyncio
+import errno
 import gzip
 import hashlib
 import io
@@ -11,6 +12,7 @@ from enum import Enum
 
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 MACHINES = {"aarch64": "arm64", "x86_64": "amd64"}
+_TURN = 120.0  # seconds in which another test has ended
 
 
 class Gate(Enum):
@@ -61,7 +63,15 @@ class GatedRegistry:
         return f"{self._host}:{self._port}/{name}"
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._answer, self._host, self._port)
+        """Nodes know one port: tests that run beside this one have it in turn."""
+        async with asyncio.timeout(_TURN):
+            while self._server is None:
+                try:
+                    self._server = await asyncio.start_server(self._answer, self._host, self._port)
+                except OSError as error:
+                    if error.errno != errno.EADDRINUSE:
+                        raise
+                    await asyncio.sleep(0.1)
 
     async def close(self) -> None:
         self.turn(Gate.EMPTY)
