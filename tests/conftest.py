@@ -1,6 +1,7 @@
 """What tests of every folder may ask for, and the order in which their files are run."""
 
 import gc
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -18,6 +19,9 @@ __all__ = ["cluster", "podman", "registry", "sentence"]
 # How long one example takes says nothing on a busy machine.
 settings.register_profile("trainshed", deadline=None)
 settings.load_profile("trainshed")
+# A shell lets what it runs in the background ignore Ctrl-C, and whoever tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
