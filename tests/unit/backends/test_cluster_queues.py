@@ -39,6 +39,8 @@ class ScriptedApi:
         self._answer("create", kind, body["metadata"]["name"])
         return {**body, "spec": {**body["spec"], "schedulingGates": GATES}}
 
+    make = create
+
     async def delete(self, kind: str, name: str, **_: object) -> None:
         self._answer("delete", kind, name)
 

@@ -127,13 +127,12 @@ class ClusterQueues:
             return self._made[grouping.name]
         is_made = True
         try:
-            await self._api.create("podgroups", render_pod_group(grouping, marks))
+            await self._api.make("podgroups", render_pod_group(grouping, marks))
         except ApiFault as fault:
             if fault.passing:
                 raise
-            is_made = fault.is_there_already
-            if not is_made:
-                log.warning("pods are placed one by one, without a PodGroup: %s", fault.message)
+            is_made = False
+            log.warning("pods are placed one by one, without a PodGroup: %s", fault.message)
         remember(self._made, grouping.name, is_made)
         return is_made
 
