@@ -7,7 +7,7 @@ token and all secrets: only programs get these.
 from collections.abc import Mapping
 
 from trainshed.api.call import Json
-from trainshed.core.cluster_env import cluster_env
+from trainshed.core.cluster_env import JobCluster
 from trainshed.core.errors import Conflict, NotFound
 from trainshed.core.job import Job
 from trainshed.core.names import task_name
@@ -26,17 +26,18 @@ def environment(job: Job, project_env: Mapping[str, str], task: str = "") -> Jso
     if task and task not in replicas:
         raise NotFound(f"Job {job.name} has no replica '{task[:60]}'; it has {_names(list(replicas))}.")
     chosen = {task: replicas[task]} if task else replicas
+    cluster = JobCluster(job)
     return {
         "attempt": job.status.attempt,
         "replicas": [
-            {"task": name, "environment": {**project_env, **_shown(job, replica)}}
+            {"task": name, "environment": {**project_env, **_shown(job, cluster, replica)}}
             for name, replica in chosen.items()
         ],
     }
 
 
-def _shown(job: Job, replica: Replica) -> dict[str, str]:
-    return cluster_env(job, replica) | dict.fromkeys(secret_names(job.spec.pools[replica.pool]), MASK)
+def _shown(job: Job, cluster: JobCluster, replica: Replica) -> dict[str, str]:
+    return cluster.env(replica) | dict.fromkeys(secret_names(job.spec.pools[replica.pool]), MASK)
 
 
 def _names(tasks: list[str]) -> str:

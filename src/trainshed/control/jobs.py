@@ -22,7 +22,7 @@ from trainshed.core.errors import Conflict, Hindered, NotYet, TrainshedError
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Closing, Job
 from trainshed.core.launch import Launch
-from trainshed.core.launching import launch_of
+from trainshed.core.launching import Launches
 from trainshed.core.log_port import LogStore
 from trainshed.core.obstacle import waiting_for
 from trainshed.core.ports import Backend, Clock, Store
@@ -163,12 +163,14 @@ class JobLoop:
                 case _:
                     assert_never(action)
         faults: list[TrainshedError] = []
+        launches = Launches(job) if starts else None
 
         async def start_some(most: int) -> None:
-            while starts and most and not faults:
+            while launches is not None and starts and most and not faults:
                 most -= 1
+                replica = starts.pop(0)
                 try:
-                    await self._start(job, starts.pop(0))
+                    await self._start(job, replica, launches.of(replica))
                 except TrainshedError as error:
                     faults.append(error)
 
@@ -179,11 +181,11 @@ class JobLoop:
                     group.create_task(start_some(len(starts)))
         return faults[0] if faults else None
 
-    async def _start(self, job: Job, replica: Replica) -> None:
+    async def _start(self, job: Job, replica: Replica, launch: Launch) -> None:
         key = job.key(replica)
         # Before anything else: by its logs the next server finds a job that is half removed.
         sink = self.logs.sink(key.name)
-        launch = self.equip(job, launch_of(job, replica))
+        launch = self.equip(job, launch)
         if secret_names(pool := job.spec.pools[replica.pool]):
             kept: JobSecrets = await self.secrets.read(job.id) if self.secrets is not None else {}
             launch = with_secrets(launch, pool, kept.get(replica.pool, {}))

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from trainshed.core.fleet import Admission
 from trainshed.core.job import Job, JobSpec, Pool
 from trainshed.core.pool_words import LateValues
 from trainshed.core.replica import Replica
@@ -21,112 +20,127 @@ CHIEF, WORKER, SERVER, EVALUATOR = "chief", "worker", "ps", "evaluator"  # as Te
 _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
+class JobCluster:
+    """Who the replicas of an admitted job are and where. Made once for all: there may be thousands."""
+
+    def __init__(self, job: Job) -> None:
+        admission = job.status.admission
+        if admission is None:
+            raise LookupError(f"job {job.id} is not admitted")
+        self._job, self.admission, self.places = job, admission, admission.by_replica()
+        self._trial = "" if job.origin is None else job.origin.trial
+        self._as_text, self._as_json = json.dumps(about := _about(job)), about
+        self._pool_names = [pool.role or f"workerpool{n}" for n, pool in enumerate(job.spec.pools)]
+        pools: dict[str, list[str]] = {}
+        for place in admission.placements:
+            pools.setdefault(self._pool_names[place.pool], []).append(f"{place.host}:{place.port}")
+        self._pools = json.dumps(pools)
+        self._tasks: dict[tuple[int, int], tuple[str, int]] = {}  # as TensorFlow calls them
+        self._tensorflow = json.dumps(self._roles())
+        ranked = [place for place in admission.placements if not job.spec.pools[place.pool].is_reducer]
+        ranked = ranked or admission.placements  # a job of reducers only must start too
+        self._ranks = {(place.pool, place.index): rank for rank, place in enumerate(ranked)}
+        self._master = ranked[0].host
+
+    def env(self, replica: Replica) -> dict[str, str]:
+        """All variables of one replica."""
+        job, origin = self._job, self._job.origin
+        env = {
+            "CLUSTER_SPEC": self._cluster_spec(replica),
+            "TF_CONFIG": self._tf_config(replica),
+            "CLOUD_ML_JOB_ID": known_as(job),
+            "CLOUD_ML_PROJECT_ID": job.project,
+            "CLOUD_ML_REGION": job.location,
+            "TRAINSHED_JOB": job.name,
+            "TRAINSHED_ATTEMPT": str(job.status.attempt),
+            "TRAINSHED_RESTART": str(replica.run),
+            "TRAINSHED_TASK": f"workerpool{replica.pool}-{replica.index}",
+        }
+        env |= (ranks := self._rank_variables(replica))
+        env |= _output(job.spec)
+        if origin is not None and origin.index_variable:
+            env[origin.index_variable] = str(replica.index)
+        own = dict(job.spec.pools[replica.pool].env)
+        late = self.late_values(replica, env)
+        if origin is not None and origin.pools and origin.pools[replica.pool].remote is not None:
+            # Whoever starts programs in the replicas ranks them: a replica's own rank would lead them astray.
+            env = {name: value for name, value in env.items() if name not in {*ranks, "TF_CONFIG"}}
+        return env | (own if late is None else {name: late.fill(value) for name, value in own.items()})
+
+    def late_values(self, replica: Replica, env: Mapping[str, str]) -> LateValues | None:
+        """What `$(NAME)` stands for in the texts of a replica with these variables; None: for itself."""
+        origin = self._job.origin
+        if origin is None or not origin.pools:
+            return None
+        hosts = {place: placement.host for place, placement in self.places.items()}
+        return origin.pools[replica.pool].late_values(replica.index, env, hosts)
+
+    def _cluster_spec(self, replica: Replica) -> str:
+        task = {"type": self._pool_names[replica.pool], "index": replica.index, "trial": self._trial}
+        return _with_cluster(self._pools, {"environment": "cloud", "task": task, "job": self._as_text})
+
+    def _tf_config(self, replica: Replica) -> str:
+        config: dict[str, object] = {"environment": "cloud", "job": self._as_json}
+        if (replica.pool, replica.index) in self._tasks:
+            role, index = self._tasks[replica.pool, replica.index]
+            trial = {"trial": self._trial} if self._trial else {}
+            config["task"] = {"type": role, "index": index, **trial}
+        return _with_cluster(self._tensorflow, config)
+
+    def _roles(self) -> dict[str, list[str]]:
+        """TensorFlow has one chief: further replicas of the first pool are its first workers."""
+        origin = self._job.origin
+        chief = CHIEF if origin is None else origin.chief
+        roles = [_role(pool, number) for number, pool in enumerate(self._job.spec.pools)]
+        cluster: dict[str, list[str]] = {}
+        for place in self.admission.placements:
+            role = roles[place.pool]
+            if role is None:
+                continue
+            if place.pool == place.index == 0:
+                role = chief
+            members = cluster.setdefault(role, [])
+            self._tasks[place.pool, place.index] = (role, len(members))
+            members.append(f"{place.host}:{place.port}")
+        if origin is not None and not origin.lists_evaluators:
+            cluster.pop(EVALUATOR, None)
+        return cluster
+
+    def _rank_variables(self, replica: Replica) -> dict[str, str]:
+        """Every replica but the reducers has a rank, in order of pools; the first one is the master."""
+        master, port = self._master, str(self.admission.master_port)
+        env = {"MASTER_ADDR": master, "MASTER_PORT": port, "PET_MASTER_ADDR": master, "PET_MASTER_PORT": port}
+        if (replica.pool, replica.index) not in self._ranks:
+            return env
+        rank, size = str(self._ranks[replica.pool, replica.index]), str(len(self._ranks))
+        return env | {
+            "RANK": rank,
+            "WORLD_SIZE": size,
+            "NODE_RANK": rank,
+            "GROUP_RANK": rank,
+            "LOCAL_RANK": "0",
+            "LOCAL_WORLD_SIZE": "1",
+            "NNODES": size,
+            "PET_NNODES": size,
+            "PET_NODE_RANK": rank,
+            "CLOUD_ML_HP_TUNING_RANK": rank,
+            "CLOUD_ML_HP_TUNING_WORLD_SIZE": size,
+        }
+
+
 def cluster_env(job: Job, replica: Replica) -> dict[str, str]:
     """All variables of one replica. The job must be admitted: addresses come from its admission."""
-    admission = job.status.admission
-    if admission is None:
-        raise LookupError(f"job {job.id} is not admitted")
-    env = {
-        "CLUSTER_SPEC": json.dumps(cluster_spec(job, admission, replica)),
-        "TF_CONFIG": json.dumps(tf_config(job, admission, replica)),
-        "CLOUD_ML_JOB_ID": known_as(job),
-        "CLOUD_ML_PROJECT_ID": job.project,
-        "CLOUD_ML_REGION": job.location,
-        "TRAINSHED_JOB": job.name,
-        "TRAINSHED_ATTEMPT": str(job.status.attempt),
-        "TRAINSHED_RESTART": str(replica.run),
-        "TRAINSHED_TASK": f"workerpool{replica.pool}-{replica.index}",
-    }
-    env |= (ranks := _ranks(job.spec, admission, replica))
-    env |= _output(job.spec)
-    if job.origin is not None and job.origin.index_variable:
-        env[job.origin.index_variable] = str(replica.index)
-    own = dict(job.spec.pools[replica.pool].env)
-    late = late_values(job, replica, env)
-    if job.origin is not None and job.origin.pools and job.origin.pools[replica.pool].remote is not None:
-        # Whoever starts programs in the replicas ranks them: a replica's own rank would lead them astray.
-        env = {name: value for name, value in env.items() if name not in {*ranks, "TF_CONFIG"}}
-    return env | (own if late is None else {name: late.fill(value) for name, value in own.items()})
+    return JobCluster(job).env(replica)
 
 
-def late_values(job: Job, replica: Replica, env: Mapping[str, str]) -> LateValues | None:
-    """What `$(NAME)` stands for in the texts of a replica with these variables; None: for itself."""
-    admission, origin = job.status.admission, job.origin
-    if admission is None or origin is None or not origin.pools:
-        return None
-    hosts = {(place.pool, place.index): place.host for place in admission.placements}
-    return origin.pools[replica.pool].late_values(replica.index, env, hosts)
+def _with_cluster(cluster: str, more: Mapping[str, object]) -> str:
+    """As JSON, with a first member that is JSON already."""
+    return f'{{"cluster": {cluster}, {json.dumps(more)[1:]}'
 
 
-def cluster_spec(job: Job, admission: Admission, replica: Replica) -> dict[str, object]:
-    pools: dict[str, list[str]] = {}
-    for place in admission.placements:
-        pools.setdefault(_pool_name(job.spec, place.pool), []).append(f"{place.host}:{place.port}")
-    name = _pool_name(job.spec, replica.pool)
-    trial = "" if job.origin is None else job.origin.trial
-    task: dict[str, object] = {"type": name, "index": replica.index, "trial": trial}
-    return {"cluster": pools, "environment": "cloud", "task": task, "job": json.dumps(_job(job))}
-
-
-def _pool_name(spec: JobSpec, number: int) -> str:
-    return spec.pools[number].role or f"workerpool{number}"
-
-
-def tf_config(job: Job, admission: Admission, replica: Replica) -> dict[str, object]:
-    """TensorFlow has one chief: further replicas of the first pool are its first workers."""
-    origin = job.origin
-    chief = CHIEF if origin is None else origin.chief
-    cluster: dict[str, list[str]] = {}
-    mine = ("", 0)
-    for place in admission.placements:
-        role = _role(job.spec, place.pool, place.index, chief)
-        if role is None:
-            continue
-        members = cluster.setdefault(role, [])
-        if (place.pool, place.index) == (replica.pool, replica.index):
-            mine = (role, len(members))
-        members.append(f"{place.host}:{place.port}")
-    config: dict[str, object] = {"cluster": cluster, "environment": "cloud", "job": _job(job)}
-    if origin is not None and not origin.lists_evaluators:
-        cluster.pop(EVALUATOR, None)
-    if mine[0]:
-        trial = {"trial": origin.trial} if origin is not None and origin.trial else {}
-        config["task"] = {"type": mine[0], "index": mine[1], **trial}
-    return config
-
-
-def _role(spec: JobSpec, pool: int, index: int, chief: str) -> str | None:
-    """TensorFlow's name for a replica; None for reducers. Pools after the evaluators are workers."""
-    if spec.pools[pool].is_reducer:
-        return None
-    if pool == 0:
-        return chief if index == 0 else WORKER
-    return {2: SERVER, 3: EVALUATOR}.get(pool, WORKER)
-
-
-def _ranks(spec: JobSpec, admission: Admission, replica: Replica) -> dict[str, str]:
-    """Every replica but the reducers has a rank, in order of pools; the first one is the master."""
-    ranked = [p for p in admission.placements if not spec.pools[p.pool].is_reducer]
-    ranked = ranked or list(admission.placements)  # a job of reducers only must start too
-    master, port = ranked[0].host, str(admission.master_port)
-    size = str(len(ranked))
-    env = {"MASTER_ADDR": master, "MASTER_PORT": port, "PET_MASTER_ADDR": master, "PET_MASTER_PORT": port}
-    rank = next((n for n, p in enumerate(ranked) if (p.pool, p.index) == (replica.pool, replica.index)), None)
-    if rank is None:
-        return env
-    return env | {
-        "RANK": str(rank),
-        "WORLD_SIZE": size,
-        "NODE_RANK": str(rank),
-        "GROUP_RANK": str(rank),
-        "LOCAL_RANK": "0",
-        "LOCAL_WORLD_SIZE": "1",
-        "NNODES": size,
-        "PET_NNODES": size,
-        "PET_NODE_RANK": str(rank),
-        "CLOUD_ML_HP_TUNING_RANK": str(rank),
-        "CLOUD_ML_HP_TUNING_WORLD_SIZE": size,
-    }
+def _role(pool: Pool, number: int) -> str | None:
+    """TensorFlow's name for its replicas; None for reducers. Pools after the evaluators are workers."""
+    return None if pool.is_reducer else {2: SERVER, 3: EVALUATOR}.get(number, WORKER)
 
 
 def _output(spec: JobSpec) -> dict[str, str]:
@@ -140,7 +154,7 @@ def _output(spec: JobSpec) -> dict[str, str]:
     }
 
 
-def _job(job: Job) -> dict[str, object]:
+def _about(job: Job) -> dict[str, object]:
     """The job, for programs to read. Its arguments are left out where they are too large for a variable."""
     if job.origin is not None and job.origin.request is not None:
         return _request(job.origin.request)

@@ -1,6 +1,6 @@
 """From a job and one of its replicas to the Launch a backend is given. Pure."""
 
-from trainshed.core.cluster_env import cluster_env, late_values
+from trainshed.core.cluster_env import JobCluster
 from trainshed.core.fleet import Admission, Placement
 from trainshed.core.job import Job
 from trainshed.core.launch import QUEUE_LABEL, Launch, RemoteRole
@@ -11,39 +11,50 @@ from trainshed.core.replica import Replica
 from trainshed.core.suspicion import is_watched
 
 
+class Launches:
+    """Of the replicas of one admitted job. Made once for all that start together."""
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._cluster = job, JobCluster(job)
+        admission = self._cluster.admission
+        self._peers = tuple(place.host for place in admission.placements)
+        self._names = _names(job, admission)
+
+    def of(self, replica: Replica) -> Launch:
+        job, admission = self._job, self._cluster.admission
+        pool = job.spec.pools[replica.pool]
+        place = self._cluster.places[replica.pool, replica.index]
+        env = self._cluster.env(replica)
+        late = self._cluster.late_values(replica, env)
+        return Launch(
+            key=job.key(replica),
+            image=pool.image,
+            command=pool.command if late is None else late.fill_all(pool.command),
+            args=pool.args if late is None else late.fill_all(pool.args),
+            module=pool.module,
+            packages=pool.packages,
+            code=job.spec.code,
+            working_directory=job.spec.working_directory,
+            requirements=job.spec.requirements,
+            env=env,
+            placement=place,
+            room=shared_room(job.spec, admission, place),
+            peers=self._peers,
+            names=self._names,
+            remote=_remote(job, admission, replica),
+            grace=job.spec.scheduling.grace,
+            held=bool(job.spec.scheduling.hold),
+            watched=is_watched(job),
+            nfs=pool.nfs,
+            disk=pool.disk,
+            scratch=pool.scratch,
+            isolated=job.spec.isolated,
+            queue=job.labels.get(QUEUE_LABEL, ""),
+        )
+
+
 def launch_of(job: Job, replica: Replica) -> Launch:
-    admission = job.status.admission
-    if admission is None:
-        raise LookupError(f"job {job.id} is not admitted")
-    pool = job.spec.pools[replica.pool]
-    place = admission.by_replica()[replica.pool, replica.index]
-    env = cluster_env(job, replica)
-    late = late_values(job, replica, env)
-    return Launch(
-        key=job.key(replica),
-        image=pool.image,
-        command=pool.command if late is None else late.fill_all(pool.command),
-        args=pool.args if late is None else late.fill_all(pool.args),
-        module=pool.module,
-        packages=pool.packages,
-        code=job.spec.code,
-        working_directory=job.spec.working_directory,
-        requirements=job.spec.requirements,
-        env=env,
-        placement=place,
-        room=shared_room(job.spec, admission, place),
-        peers=tuple(place.host for place in admission.placements),
-        names=_names(job, admission),
-        remote=_remote(job, admission, replica),
-        grace=job.spec.scheduling.grace,
-        held=bool(job.spec.scheduling.hold),
-        watched=is_watched(job),
-        nfs=pool.nfs,
-        disk=pool.disk,
-        scratch=pool.scratch,
-        isolated=job.spec.isolated,
-        queue=job.labels.get(QUEUE_LABEL, ""),
-    )
+    return Launches(job).of(replica)
 
 
 def _names(job: Job, admission: Admission) -> tuple[tuple[str, ...], ...]:
