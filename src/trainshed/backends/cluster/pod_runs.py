@@ -17,6 +17,7 @@ class PodRuns:
         """`jobs` is the folder of their folders."""
         self._jobs = jobs
         self._by_job: dict[str, dict[RunKey, PodRun]] = {}
+        self._by_place: dict[str, dict[tuple[int, int], list[PodRun]]] = {}
         self._tokens: dict[str, str] = {}
 
     def __contains__(self, job: object) -> bool:
@@ -31,10 +32,15 @@ class PodRuns:
         return frozenset(self._by_job)
 
     def add(self, job: str, runs: Iterable[PodRun]) -> None:
-        self._by_job.setdefault(job, {}).update((run.key, run) for run in runs)
+        known, places = self._by_job.setdefault(job, {}), self._by_place.setdefault(job, {})
+        for run in runs:
+            if run.key not in known:
+                known[run.key] = run
+                places.setdefault((run.key.name.pool, run.key.name.index), []).append(run)
 
     def forget(self, job: str) -> None:
         self._by_job.pop(job, None)
+        self._by_place.pop(job, None)
         self._tokens.pop(job, None)
 
     def find(self, key: RunKey) -> PodRun | None:
@@ -42,6 +48,10 @@ class PodRuns:
 
     def of(self, job: str) -> list[PodRun]:
         return list(self._by_job.get(job, {}).values())
+
+    def of_place(self, name: ReplicaName) -> list[PodRun]:
+        """The runs of a replica, of any attempt."""
+        return list(self._by_place.get(name.job, {}).get((name.pool, name.index), ()))
 
     def of_attempt(self, name: ReplicaName) -> list[PodRun]:
         """The runs of a replica's attempt."""
