@@ -78,7 +78,7 @@ def _secrets(account: Answer) -> list[Any]:
     return account.body.get("secrets") or [] if account.ok else []
 
 
-def wait_for(look: Callable[[], Any], what: str, seconds: float = 3 * PATIENCE) -> Any:
+def wait_for(look: Callable[[], Any], what: str, seconds: float = 3 * PATIENCE, every: float = 0.1) -> Any:
     """What the look gives as soon as that is true; a server that does not answer is looked at again."""
     deadline = time.monotonic() + seconds
     while True:
@@ -86,7 +86,7 @@ def wait_for(look: Callable[[], Any], what: str, seconds: float = 3 * PATIENCE) 
             if seen := look():
                 return seen
         assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
-        time.sleep(0.1)
+        time.sleep(every)
 
 
 def command(folder: Path, *words: str) -> str:

@@ -4,8 +4,8 @@
 
 A process in the cluster's own network registers the nodes, keeps their leases, moves the pods that the
 scheduler gives them through their phases, and answers for the inits of ours: each pod has an address of its
-own, and all lead to this process. Nothing runs in such a pod: a program that was begun prints one line and
-goes on until it is asked to end or killed.
+own, and all lead to this process. Nothing runs in such a pod: a program that was begun prints one line, never
+touches a file, and goes on until it is asked to end or killed.
 """
 
 import argparse
@@ -27,12 +27,16 @@ from trainshed.backends.cluster.api import ApiFault, ClusterApi, find_config
 from trainshed.backends.cluster.object_cache import ObjectCache
 from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod import CONTAINER, FINALIZER, PORT
+from trainshed.backends.cluster.pod_connection import ChannelBroken
+from trainshed.backends.cluster.pod_frames import frame, read_frames
 
 CPUS, MEMORY, PODS = 32, "128Gi", 250  # of each node
 RENEWED = 10.0  # seconds between two leases
 AT_ONCE = 16  # calls to the API server
 PREFIX = "fake-"
+SIMULATED = {"simulated": "yes"}  # a label of the nodes
 LINE = b"ready\n"
+NO_FILES = (1).to_bytes(8)  # the number that stands for an empty list
 
 
 def _range(cluster: Cluster) -> str:
@@ -52,6 +56,7 @@ class FakePod:
     namespace: str
     address: str
     record: bytes = b""
+    is_shown_over: bool = False  # the API server has its end
     writer: asyncio.StreamWriter | None = None
 
     @property
@@ -74,7 +79,7 @@ class FakePod:
 
     def send(self, kind: bytes, data: bytes) -> None:
         if self.writer is not None:
-            self.writer.write(kind + len(data).to_bytes(4) + data)
+            self.writer.write(frame(kind, data))
 
 
 @dataclass(slots=True)
@@ -92,7 +97,10 @@ class FakeKubelet:
         for number in range(count):
             await self._register(f"{PREFIX}{number}")
         inits = await asyncio.start_server(self._answer, "0.0.0.0", PORT, backlog=4096)
-        pods = ObjectCache(self.api, "pods", everywhere=True, changed=self._pod_changed, slim=_slim)
+        bound = "spec.nodeName!="
+        pods = ObjectCache(
+            self.api, "pods", fields=bound, everywhere=True, changed=self._pod_changed, slim=_slim
+        )
         await pods.start()
         async with inits:
             await asyncio.gather(*(self._renew(number, count) for number in range(count)))
@@ -110,7 +118,7 @@ class FakeKubelet:
         ready = {"type": "Ready", "status": "True", "reason": "Fake", "message": "simulated"}
         times = {"lastHeartbeatTime": _now()[:19] + "Z", "lastTransitionTime": _now()[:19] + "Z"}
         node: Object = {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **SIMULATED}},
             "status": {
                 "capacity": offers,
                 "allocatable": offers,
@@ -159,11 +167,17 @@ class FakeKubelet:
             pod.begin()
 
     async def _end(self, pod: FakePod) -> None:
+        pod.is_shown_over = True
         ended = {"exitCode": 137, "reason": "Error", "message": pod.record.decode()}
         await self._show(pod, "Failed", {"terminated": ended | {"finishedAt": _now()[:19] + "Z"}})
 
     async def _remove(self, pod: FakePod) -> None:
-        """Somebody has deleted it: end it, as far as it was begun, and let go of it."""
+        """Somebody has deleted it: end it, as far as it was begun, and let go of it.
+
+        One that had ended is deleted without grace, and gone as soon as its finalizer is.
+        """
+        if pod.is_shown_over:
+            return
         pod.end(b"signal 15")
         await self._end(pod)
         await self._quietly(self._in(pod).delete("pods", pod.name, grace=0))
@@ -180,26 +194,34 @@ class FakeKubelet:
         pod = self.by_address.get(writer.get_extra_info("sockname")[0])
         try:
             greeting = (await reader.readline()).split()
-            if pod is None or len(greeting) < 3 or not (greeting[1].isdigit() or greeting[1] == b"output"):
+            if pod is None or len(greeting) < 2:
                 return
-            pod.writer = writer
-            if pod.record and greeting[-2] == b"0":
-                pod.send(b"o", LINE)
-            pod.tell()
-            while word := (await reader.readline()).strip():
-                if word == b"go":
-                    pod.begin()
-                elif word in (b"term", b"kill"):
-                    pod.end(b"signal 15" if word == b"term" else b"signal 9")
-                elif word == b"done" and pod.is_over:
-                    await self._end(pod)
-                    return
-        except (ConnectionError, ValueError):
+            if greeting[1] == b"output":
+                pod.writer = writer
+                if pod.record and greeting[2] == b"0":
+                    pod.send(b"o", LINE)
+                pod.tell()
+                await self._obey(pod, reader)
+            elif greeting[1] == b"files":
+                await _list_no_files(reader, writer)
+            else:
+                await reader.read()  # a tunnel that no program uses
+        except (ConnectionError, ValueError, ChannelBroken, asyncio.IncompleteReadError):
             pass
         finally:
             if pod is not None and pod.writer is writer:
                 pod.writer = None
             writer.close()
+
+    async def _obey(self, pod: FakePod, reader: asyncio.StreamReader) -> None:
+        while word := (await reader.readline()).strip():
+            if word == b"go":
+                pod.begin()
+            elif word in (b"term", b"kill"):
+                pod.end(b"signal 15" if word == b"term" else b"signal 9")
+            elif word == b"done" and pod.is_over:
+                await self._end(pod)
+                return
 
     # Calls
 
@@ -218,6 +240,18 @@ class FakeKubelet:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+async def _list_no_files(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Speak as pod_files.h does, where nothing is brought and nothing is ever written."""
+    is_awaited = False  # a list that is sent at the next word
+    async for letter, data in read_frames(reader):
+        is_list = letter == b"L"
+        if is_awaited or (is_list and data[:9] != NO_FILES + b"\1"):
+            writer.write(frame(b"=", NO_FILES))
+        is_awaited = is_list and data[:9] == NO_FILES + b"\1"
+        if letter == b"S":
+            writer.write(frame(b"."))
 
 
 def _slim(pod: Object) -> Object:

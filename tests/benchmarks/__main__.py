@@ -1,5 +1,6 @@
 """Measure, and print the table: python -m tests.benchmarks [start many … command submit]."""
 
+import signal
 import sys
 from collections.abc import Callable
 
@@ -68,6 +69,8 @@ def main(names: list[str]) -> int:
     if unknown := set(names) - set(BENCHES):
         print(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
         return 2
+    # So that whoever ends it leaves no server behind, which would disturb the next one.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     rows: list[Row] = []
     for name in names or BENCHES:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
