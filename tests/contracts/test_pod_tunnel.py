@@ -166,6 +166,17 @@ async def test_weak_variables_give_way_to_those_of_the_image(pod: Pod, monkeypat
     following.cancel()
 
 
+async def test_a_program_has_the_variables_of_the_common_text_and_not_the_texts_themselves(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+):
+    texts = {"COMMON": "A=one\x1eB=two = $A\x1eTRAINSHED_DEFAULT_C=three\x1e\x1eno", "TEXT_0": "x"}
+    for name, value in texts.items():
+        monkeypatch.setenv(f"TRAINSHED_POD_{name}", value)
+    pod.start("--begin", "sh", "-c", "echo $A, $B, $C, $(env | grep -c TRAINSHED_POD)")
+    await pod.follow(pod.channel())
+    assert pod.out == "one, two = $A, three, 0\n"
+
+
 def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 

@@ -1,22 +1,23 @@
 """Pods as Kubernetes takes them: names, places, variables, secrets."""
 
+import json
+import re
 from dataclasses import replace
 
 import pytest
 
 from trainshed.backends.cluster.pod import (
     FINALIZER,
-    NAMES,
-    TOKEN,
     PodFrame,
     is_safe,
     pod_name,
+    pod_variables,
     render_pod,
     render_policy,
     render_secret,
     render_service,
-    secret_values,
 )
+from trainshed.backends.cluster.pod_variables import NAMES, SEPARATOR, TEXT, TOKEN, CommonVariables
 from trainshed.core.fleet import Placement
 from trainshed.core.launch import Launch, RemoteRole
 from trainshed.core.names import ReplicaName, RunKey
@@ -80,7 +81,7 @@ def test_kubernetes_finds_no_variables_of_its_own_in_commands_and_values():
 def test_values_of_secrets_are_in_the_secret_and_not_in_the_pod():
     launch = replace(LAUNCH, env={"KEY": "s3cret", "OPEN": "yes"}, secrets=frozenset({"KEY"}))
     assert "s3cret" not in str(render_pod(launch, FRAME))
-    [(key, value)] = secret_values(launch).items()
+    [(key, value)] = pod_variables(launch, FRAME).kept().items()
     reference = {"secretKeyRef": {"name": "ts-0a1b2c3d-179", "key": key}}
     assert value == "s3cret" and env(launch)["KEY"] == reference
     assert render_secret("0a1b2c3d", "179", {key: value})["stringData"] == {key: "s3cret"}
@@ -94,6 +95,59 @@ def test_the_pods_of_a_gang_wait_for_each_others_names():
     assert render_pod(launch, FRAME)["spec"]["dnsConfig"] == {"searches": [domain]}
     assert NAMES not in env(LAUNCH)
     assert render_service("0a1b2c3d", "179")["spec"]["publishNotReadyAddresses"] is True
+
+
+def test_the_addresses_of_a_large_gang_are_once_in_its_secret_and_not_in_each_pod():
+    peers = tuple(f"workerpool1-{number}" for number in range(1000))
+    cluster = {"cluster": {"worker": [f"{peer}:2222" for peer in peers]}}
+    tasks = [{**cluster, "task": {"type": "worker", "index": number}, "job": "$(A)"} for number in range(2)]
+    values = {"CLUSTER_SPEC": json.dumps(cluster | {"environment": "cloud"})}
+    launches = [replace(LAUNCH, peers=peers, env={**values, "TF_CONFIG": json.dumps(task)}) for task in tasks]
+    assert len(str(render_pod(launches[0], FRAME))) < 5000
+    kept = [pod_variables(launch, FRAME).kept() for launch in launches]
+    assert kept[0] == kept[1] and len(kept[0]) == 2  # the names, and the addresses of both variables
+    for launch in launches:
+        shown = env(launch)
+        for variable in ("TF_CONFIG", "CLUSTER_SPEC"):
+            assert expanded(str(shown[variable]), shown, kept[0]) == launch.env[variable]
+        assert kept[0][str(key_of(shown[NAMES]))].startswith("workerpool1-0.ts-0a1b2c3d-179.ml.svc")
+
+
+def test_what_all_replicas_of_a_large_pool_have_is_once_in_the_secret_and_their_own_is_in_their_pods():
+    peers, common = tuple(f"workerpool1-{number}" for number in range(100)), CommonVariables()
+    base = {"LR": "1", "NVIDIA_DRIVER_CAPABILITIES": "all", "KEY": "s3cret"}
+    frames = []
+    for number in range(3):
+        key = RunKey(ReplicaName("179", 2, 1, number), 0)
+        env_here = {**base, "RANK": str(number), **({"ODD": "1"} if number != 1 else {})}
+        launch = replace(LAUNCH, key=key, peers=peers, env=env_here, secrets=frozenset({"KEY"}))
+        frames.append((launch, replace(FRAME, common=common.see(launch, frozenset()))))
+    for launch, frame in frames:
+        [place] = render_pod(launch, frame)["spec"]["containers"]
+        shown = {row["name"]: row.get("value") for row in place["env"]}
+        kept = pod_variables(launch, frame).kept()
+        texts = [text for text in kept.values() if "LR=1" in text.split(SEPARATOR)]
+        given = dict(row.split("=", 1) for row in texts[0].split(SEPARATOR))
+        assert {**given, **{name: value for name, value in shown.items() if value}}.items() >= {
+            **{name: value for name, value in launch.env.items() if name != "KEY"},
+            "TRAINSHED_RUN": str(launch.key),
+        }.items()
+        assert not given.keys() & shown.keys() and "s3cret" not in texts[0]
+        assert shown["NVIDIA_DRIVER_CAPABILITIES"] == "all"  # its container's runtime reads it
+    assert dict(frames[1][1].common) == dict(frames[2][1].common) == {"PYTHONUNBUFFERED": "1", "LR": "1"}
+    common.forget("179")
+    assert common.see(replace(LAUNCH, peers=peers[:3]), frozenset()) == {}
+
+
+def key_of(source: object) -> object:
+    return source["secretKeyRef"]["key"] if isinstance(source, dict) else None
+
+
+def expanded(value: str, shown: dict[str, object], secret: dict[str, str]) -> str:
+    """As Kubernetes does it."""
+    texts = {name: secret[str(key_of(source))] for name, source in shown.items() if name.startswith(TEXT)}
+    pattern = re.compile(r"\$\$|\$\((\w+)\)")
+    return pattern.sub(lambda found: texts[found[1]] if found[1] else "$", value)
 
 
 def test_what_a_program_writes_to_a_place_without_buckets_does_not_seem_stored():

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
-from trainshed.backends.cluster.pod import NOWHERE, PodFrame, render_pod, shared_values
+from trainshed.backends.cluster.pod import NOWHERE, PodFrame, pod_variables, render_pod
 from trainshed.backends.cluster.pod_reach import reached, render_roots
 from trainshed.backends.machine.google_redirect import GoogleRedirect
 from trainshed.backends.machine.loopback import LoopbackPort, Streams
@@ -55,7 +55,8 @@ def test_addresses_are_those_inside_and_values_with_the_token_are_in_the_secret(
     assert (env["API"], env["OWN"]) == ("http://127.0.0.1:8080/", "1")
     assert "secretKeyRef" in cast("dict[str, object]", env["STORAGE_EMULATOR_HOST"])
     inside, reach = reached(launch, a_loopback(), "roots-1", low_ports=False)
-    values = shared_values(inside, reach.shared).values()
+    frame = PodFrame(home="abcd", init="init", namespace="n", reach=reach)
+    values = pod_variables(inside, frame).kept().values()
     assert f"http://127.0.0.1:8080/t/{TOKEN}" in values
     assert TOKEN not in str(rendered(launch))
 

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -28,6 +28,8 @@ OPENED = "OPENED"  # the type of an event of ours: the watch has begun
 
 _TIMEOUT = 20.0  # seconds for an answer
 _MANY_TIMEOUT = 60.0  # seconds for an answer about many objects: the server has no more time itself
+_JSON, _METADATA = "application/json", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _AT_ONCE = 32  # calls: more would wait for a connection, and some of them too long
 _WATCHED = 60  # seconds after which a watch ends and the next begins
 _MERGE = "application/merge-patch+json"
@@ -157,7 +159,9 @@ class ClusterApi:
             return None
 
     async def patch(self, kind: str, name: str, body: Mapping[str, Any]) -> Object:
-        return await self._call("PATCH", self.path(kind, name), body=body, content=_MERGE)
+        """What it answers is no more than the metadata."""
+        path = self.path(kind, name)
+        return await self._call("PATCH", path, body=body, content=_MERGE, accept=_METADATA)
 
     async def delete(self, kind: str, name: str, *, grace: int | None = None) -> None:
         """Deleting what is not there is no fault."""
@@ -185,7 +189,9 @@ class ClusterApi:
         """All with these labels. The server takes one after the other; what it has done stays done."""
         body: Object = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
         params = {"labelSelector": labels}
-        await self._call("DELETE", self.path(kind), params=params, body=body, seconds=_MANY_TIMEOUT)
+        await self._call(
+            "DELETE", self.path(kind), params=params, body=body, accept=_METADATA_LIST, seconds=_MANY_TIMEOUT
+        )
 
     async def watch(
         self, kind: str, since: str, labels: str = "", *, fields: str = "", everywhere: bool = False
@@ -205,9 +211,8 @@ class ClusterApi:
                 if answer.status_code >= 400:
                     raise _fault(answer.status_code, await answer.aread())
                 yield {"type": OPENED}
-                async for line in answer.aiter_lines():
-                    if line:
-                        yield _event(json.loads(line))
+                async for line in _lines(answer.aiter_bytes()):
+                    yield _event(json.loads(line))
         except (httpx2.HTTPError, ConfigError, OSError, ValueError) as error:
             raise _unreachable(error) from error
 
@@ -232,11 +237,12 @@ class ClusterApi:
         *,
         params: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
-        content: str = "application/json",
+        content: str = _JSON,
+        accept: str = _JSON,
         seconds: float = _TIMEOUT,
     ) -> Object:
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": content, "Accept": "application/json"}
+        headers = {"Content-Type": content, "Accept": accept}
         try:
             async with self._calls:
                 answer = await self._client.request(
@@ -250,6 +256,21 @@ class ClusterApi:
             return answer.json()
         except ValueError as error:
             raise _unreachable(error) from error
+
+
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """As the client would do it for text, at half the cost: much of what a large cluster says comes here."""
+    begun: list[bytes] = []
+    async for piece in pieces:
+        first, *others = piece.split(b"\n")
+        begun.append(first)
+        if others:
+            for line in (b"".join(begun), *others[:-1]):
+                if line:
+                    yield line
+            begun = [others[-1]]
+    if line := b"".join(begun):
+        yield line
 
 
 def _selected(labels: str, fields: str) -> dict[str, str]:

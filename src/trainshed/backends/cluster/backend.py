@@ -41,14 +41,16 @@ from trainshed.backends.cluster.pod_places import PodPlaces
 from trainshed.backends.cluster.pod_reasons import hindered
 from trainshed.backends.cluster.pod_runs import PodRuns
 from trainshed.backends.cluster.pod_state import PodState, slim_own_pod, state_of
+from trainshed.backends.cluster.pod_variables import CommonVariables
 from trainshed.backends.cluster.pull_secrets import PullSecrets
 from trainshed.backends.cluster.reach_gate import ReachGate
 from trainshed.backends.cluster.registry import RegistryClient
 from trainshed.backends.cluster.run import PodRun, reload_run
-from trainshed.backends.cluster.run_supervisor import PodRunSupervisor, Surroundings
+from trainshed.backends.cluster.run_supervisor import PodRunSupervisor
 from trainshed.backends.cluster.shell import PodShells
 from trainshed.backends.cluster.stacks import PodStacks
 from trainshed.backends.cluster.stats import PodStats
+from trainshed.backends.cluster.surroundings import Surroundings
 from trainshed.backends.machine.compiled import compiled
 from trainshed.backends.machine.home_files import made_once, remove_job_folder
 from trainshed.backends.machine.loopback import LoopbackPort
@@ -100,6 +102,7 @@ class ClusterBackend:
         self.callers = PodCallers(self._runs)
         self._gate = ReachGate(api, loopback or LoopbackPort())
         self._objects = JobObjects(api)
+        self._common = CommonVariables()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._supervisor = PodRunSupervisor(
             api,
@@ -110,6 +113,7 @@ class ClusterBackend:
                 is_node_silent=self._is_node_silent,
                 is_drained=self._is_drained,
                 read_state=self._state,
+                give_names=lambda run: self._objects.give_names(run.key.name.job),
             ),
             self._gate.loopback,
         )
@@ -234,6 +238,7 @@ class ClusterBackend:
             await self._preparer.forget(job)
             await asyncio.to_thread(remove_job_folder, self._jobs_folder / job, self._trash)
             self._runs.forget(job)
+            self._common.forget(job)
 
     async def jobs(self) -> frozenset[str]:
         return self._runs.jobs
@@ -267,12 +272,15 @@ class ClusterBackend:
         await asyncio.to_thread(run.prepare, output)
         run.places.write(run.folder)
         token = self._runs.token(job)
-        own, shared = pods.secret_values(launch), pods.shared_values(launch, reach.shared)
-        await self._objects.make_shared(run, {"token": token, **shared}, own)
-        image = UNKNOWN
+        common = self._common.see(launch, reach.shared)
+        frame = replace(self._frame(run.places), reach=reach, grouping=run.grouping, common=common)
+        await self._objects.make_shared(run, {"token": token, **pods.pod_variables(launch, frame).kept()})
         if not launch.command and not launch.module:
             known = await self._images.resolve(launch.image, job)
-            launch, image = replace(launch, image=known.reference.canonical), known.config
+            launch, frame = (
+                replace(launch, image=known.reference.canonical),
+                replace(frame, image=known.config),
+            )
         node = launch.placement.node
         anywhere = not self._nodes.takes_pods(node)
         if anywhere:
@@ -281,7 +289,6 @@ class ClusterBackend:
             run.note = f"{run.note} {moved}".strip()
         run.mark("created")
         try:
-            frame = replace(self._frame(run.places, image), reach=reach, grouping=run.grouping)
             created = await self._api.make("pods", pods.render_pod(launch, frame, anywhere=anywhere))
         except ApiFault as fault:
             if not fault.passing:  # else it may have been created
@@ -294,7 +301,7 @@ class ClusterBackend:
         self._supervisor.supervise(run, token, may_have_begun=run.begins_alone)
 
     async def _end_earlier_runs(self, key: RunKey) -> None:
-        for run in others_at_its_place(self._runs.of(key.name.job), key):
+        for run in others_at_its_place(self._runs.of_place(key.name), key):
             if run.observation is not None and not run.gone.is_set():
                 await self.stop(run.key, force=True)
                 if not run.gone.is_set():

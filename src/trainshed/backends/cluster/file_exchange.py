@@ -24,7 +24,7 @@ from trainshed.regular_file import read_regular, write_regular
 T = TypeVar("T")
 _LEAST_PAUSE, _MOST_PAUSE = 0.5, 60.0  # seconds between two looks at what a program wrote
 _DUTY = 5  # it pauses so many times as long as it fetched: large files that grow are not fetched for ever
-# Seconds after which a connection that broke is tried again: while the program runs, and after its end.
+# Seconds after which a broken connection is tried again: while the program runs, and first after its end.
 _AGAIN, _SOON = 1.0, 0.05
 _TOLD = 2.0  # seconds between two sentences on how much is there
 _MUCH = 32 << 20  # bytes that take long enough to be told
@@ -75,6 +75,7 @@ class FileExchange:
 
     async def follow(self) -> None:
         """Until all is here, or the run is gone."""
+        soon = _SOON
         while not self.is_whole and not self.run.gone.is_set():
             state = self.run.state
             if state is not None and state.is_running and state.address:
@@ -89,7 +90,8 @@ class FileExchange:
                 finally:
                     self._files = None
             with contextlib.suppress(TimeoutError):  # the end of the program ends its connection too
-                await asyncio.wait_for(self._wakes.wait(), _SOON if self.has_ended else _AGAIN)
+                await asyncio.wait_for(self._wakes.wait(), soon if self.has_ended else _AGAIN)
+            soon = min(soon * 2, _AGAIN) if self.has_ended else _SOON
             self._wakes.clear()
 
     async def _exchange(self, files: PodFiles) -> None:

@@ -5,26 +5,29 @@ looked at once for many answers: with a thousand pods each look takes a while.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
+from trainshed.backends.cluster.api import ApiFault
 from trainshed.backends.cluster.run import PodRun
+from trainshed.backends.cluster.surroundings import Surroundings
 from trainshed.background_tasks import BackgroundTasks
-from trainshed.core.names import ReplicaName
 
 _EACH = 5e-5  # seconds between two looks at a gang, for each of its pods: all of them are looked at
+_NAMELESS = 1.0  # seconds after which a gang whose names could not be made is looked at again
 _UNLAUNCHED = 10.0  # seconds for which a gang waits for replicas that nobody launches
 
 
 class GangStart:
     def __init__(
         self,
-        peers: Callable[[ReplicaName], Iterable[PodRun]],
+        surroundings: Surroundings,
         is_there: Callable[[PodRun], bool],
         begin: Callable[[PodRun], None],
         background: BackgroundTasks,
     ) -> None:
         """`is_there` says whether a run may begin; `begin` is called for each run of a gang that may."""
-        self._peers, self._is_there, self._begin, self._background = peers, is_there, begin, background
+        self._around, self._is_there, self._begin = surroundings, is_there, begin
+        self._background = background
         self._looks: set[tuple[str, int]] = set()  # gangs, by job and attempt, that will be looked at
         self._late_looks: set[tuple[str, int]] = set()
 
@@ -41,12 +44,19 @@ class GangStart:
     async def _look_later(self, run: PodRun, looks: set[tuple[str, int]], seconds: float) -> None:
         await asyncio.sleep(seconds)
         looks.discard((run.key.name.job, run.key.name.attempt))
-        self._look_now(run, is_late=looks is self._late_looks)
+        if there := self._ready(run, is_late=looks is self._late_looks):
+            try:
+                await self._around.give_names(run)
+            except ApiFault:
+                self._plan(run, looks, _NAMELESS)
+                return
+            for peer in there:
+                self._begin(peer)
 
-    def _look_now(self, run: PodRun, *, is_late: bool) -> None:
-        """One that was not even launched for a while is not waited for."""
+    def _ready(self, run: PodRun, *, is_late: bool) -> list[PodRun]:
+        """Its gang, once that may begin. One that was not even launched for a while is not waited for."""
         latest: dict[tuple[int, int], PodRun] = {}
-        for peer in self._peers(run.key.name):
+        for peer in self._around.peers(run.key.name):
             place = (peer.key.name.pool, peer.key.name.index)
             if place not in latest or latest[place].key.run < peer.key.run:
                 latest[place] = peer
@@ -54,6 +64,5 @@ class GangStart:
         if len(there) < (len(latest) if is_late else run.gang):
             if len(latest) < run.gang and not is_late:
                 self._plan(run, self._late_looks, _UNLAUNCHED)
-            return
-        for peer in there:
-            self._begin(peer)
+            return []
+        return there if any(not peer.record.begun for peer in there) else []

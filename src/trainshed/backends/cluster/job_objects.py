@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from trainshed.backends.cluster import pod as pods
 from trainshed.backends.cluster.api import FORBIDDEN, ApiFault, ClusterApi
+from trainshed.backends.cluster.objects import Object
+from trainshed.backends.cluster.pod_variables import MANY
 from trainshed.backends.cluster.run import PodRun
 
 
@@ -16,32 +18,46 @@ class JobObjects:
     def __init__(self, api: ClusterApi) -> None:
         self._api = api
         self.home = ""  # the server's id
-        self._whole: set[str] = set()  # jobs that have all but their pods
+        self._kept: dict[str, set[str]] = {}  # what the secret of a job has
+        self._named: set[str] = set()  # jobs that have their service
 
-    async def make_shared(self, run: PodRun, shared: Mapping[str, str], own: Mapping[str, str]) -> None:
+    async def make_shared(self, run: PodRun, values: Mapping[str, str]) -> None:
         """What all its pods need. Somebody may have deleted it, so a later run looks again."""
         job = run.key.name.job
-        is_new = job not in self._whole or run.key.run > 0
-        secret = pods.render_secret(self.home, job, {**shared, **own})
-        if not (is_new and await self._api.make("secrets", secret)) and own:
-            await self._api.patch("secrets", pods.job_object(self.home, job), {"stringData": own})
+        is_new = job not in self._kept or run.key.run > 0
+        missing = {key: value for key, value in values.items() if is_new or key not in self._kept[job]}
+        is_made = is_new and await self._api.make("secrets", pods.render_secret(self.home, job, missing))
+        if missing and not is_made:
+            await self._api.patch("secrets", pods.job_object(self.home, job), {"stringData": missing})
         if is_new:
-            await self._api.make("services", pods.render_service(self.home, job))
+            self._named.discard(job)
             if run.isolated:
                 await self._api.make("networkpolicies", pods.render_policy(self.home, job))
-            self._whole.add(job)
+        if run.gang <= MANY:
+            await self.give_names(job)
+        self._kept.setdefault(job, set()).update(values)
+
+    async def give_names(self, job: str) -> None:
+        """The names of its replicas. A large gang gets them when all of its pods are there.
+
+        Kubernetes writes the list of all its addresses again for each pod that comes.
+        """
+        if job not in self._named:
+            await self._api.make("services", pods.render_service(self.home, job))
+            self._named.add(job)
 
     async def remove(self, job: str, names: Iterable[str], *, isolated: bool) -> None:
-        """All of it. `names` are those of its pods."""
+        """All of it, its names first. `names` are those of its pods."""
+        name = pods.job_object(self.home, job)
+        await self._api.delete("services", name)
+        self._named.discard(job)
         is_there = await asyncio.gather(*(let_go(self._api, name) for name in names))
         if any(is_there):
             await self._delete_pods(job, names)
-        name = pods.job_object(self.home, job)
         if isolated:
             await self._api.delete("networkpolicies", name)
-        await self._api.delete("services", name)
         await self._api.delete("secrets", name)
-        self._whole.discard(job)
+        self._kept.pop(job, None)
 
     async def _delete_pods(self, job: str, names: Iterable[str]) -> None:
         """In one call, where there is the right to it."""
@@ -61,8 +77,10 @@ async def take_away(api: ClusterApi, pod: str) -> None:
 
 async def let_go(api: ClusterApi, pod: str) -> bool:
     """Take our finalizer from a pod; whether it is there."""
+    # Who owns which of its fields concerns nobody any more, and is most of what the change would cost.
+    metadata: Object = {"finalizers": None, "managedFields": [{}]}
     try:
-        await api.patch("pods", pod, {"metadata": {"finalizers": None}})
+        await api.patch("pods", pod, {"metadata": metadata})
     except ApiFault as fault:
         if not fault.is_missing:
             raise

@@ -23,7 +23,8 @@ from trainshed.backends.cluster.pod_places import PodPlaces
 from trainshed.backends.cluster.pod_state import state_of
 from trainshed.backends.cluster.render_layer import LENT, layer_digest, render_installer, title
 from trainshed.backends.cluster.run import PodRun
-from trainshed.backends.cluster.run_supervisor import PodRunSupervisor, Surroundings
+from trainshed.backends.cluster.run_supervisor import PodRunSupervisor
+from trainshed.backends.cluster.surroundings import Surroundings
 from trainshed.backends.machine.additions import INSTALLER, NOT_FOUND, ONCE, failed, no_installer, no_python
 from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.core.errors import NotYet, TrainshedError

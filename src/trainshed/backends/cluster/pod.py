@@ -16,6 +16,7 @@ from trainshed.backends.cluster.pod_hosts import has_file, hosts_maker, hosts_mo
 from trainshed.backends.cluster.pod_mounts import FILES_VOLUME, env_of, files_mounts
 from trainshed.backends.cluster.pod_places import PodPlaces
 from trainshed.backends.cluster.pod_template import GPU, NOTHING_MORE, PodTemplate
+from trainshed.backends.cluster.pod_variables import PodVariables, literal
 from trainshed.backends.machine.image_config import command_line
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
@@ -27,8 +28,6 @@ GROUP = "trainshed.dev"
 HOME, JOB, TASK, RUN = f"{GROUP}/home", f"{GROUP}/job", f"{GROUP}/task", f"{GROUP}/run"
 FINALIZER = f"{GROUP}/exit-status"  # keeps a pod until its end is stored here
 PORT = 45_990  # of the init
-TOKEN, NAMES = "TRAINSHED_POD_TOKEN", "TRAINSHED_POD_NAMES"  # for the init; programs do not see them
-MOST_NAMES = 64  # of which a pod waits for the addresses
 HOLD_SECONDS = 600  # for which an ended pod waits for a server that takes its output
 CONTAINER = "replica"
 _BIN, RUN_FOLDER = "/.trainshed/bin", "/.trainshed/run"
@@ -84,6 +83,15 @@ class PodFrame:
     files: PodPlaces = field(default_factory=PodPlaces)  # that it is brought or that are fetched
     template: PodTemplate = NOTHING_MORE
     grouping: Grouping = ALONE
+    common: Mapping[str, str] = field(default_factory=dict[str, str])  # variables that its peers have too
+
+
+def pod_variables(launch: Launch, frame: PodFrame) -> PodVariables:
+    service = job_object(frame.home, launch.key.name.job)
+    domain = f"{service}.{frame.namespace}.svc.{frame.domain}"
+    return PodVariables(
+        launch=launch, secret=service, domain=domain, shared=frame.reach.shared, common=frame.common
+    )
 
 
 def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Object:
@@ -94,8 +102,7 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
     """
     key, place, group = launch.key, launch.placement, frame.grouping
     anywhere = anywhere or bool(group.queue)
-    service = job_object(frame.home, key.name.job)
-    domain = f"{service}.{frame.namespace}.svc.{frame.domain}"
+    variables = pod_variables(launch, frame)
     volumes, mounts = _volumes(launch, frame)
     init = [f"{_BIN}/init", str(PORT), str(HOLD_SECONDS), str(_grace(launch))]
     container: Object = {
@@ -103,8 +110,8 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
         "image": launch.image,
         "imagePullPolicy": "IfNotPresent",
         "command": [*init, *_options(launch, frame)],
-        "args": [_literal(word) for word in command_line(launch, frame.image)],
-        "env": _env(launch, service, domain, frame.reach.shared) + env_of(launch, frame.files),
+        "args": [literal(word) for word in command_line(launch, frame.image)],
+        "env": variables.render() + env_of(launch, frame.files),
         "resources": _resources(launch),
         "volumeMounts": mounts,
         "terminationMessagePath": "/dev/termination-log",
@@ -130,9 +137,9 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "hostname": key.name.task,
-            "subdomain": service,
+            "subdomain": variables.secret,
             # So that the others of the job are found by the names of their tasks alone.
-            "dnsConfig": {"searches": [domain]},
+            "dnsConfig": {"searches": [variables.domain]},
             # The init kills a program that takes longer, and stays until its output is fetched.
             "terminationGracePeriodSeconds": _grace(launch) + HOLD_SECONDS,
             **({} if anywhere else {"affinity": on_node(place.node)}),
@@ -267,48 +274,6 @@ def init_volume(name: str, *, remote: bool = False) -> Object:
 
 def _init_name(program: bytes) -> str:
     return f"trainshed-init-{hashlib.sha256(program).hexdigest()[:16]}"
-
-
-def secret_values(launch: Launch) -> dict[str, str]:
-    """What the job's secret has for this replica alone."""
-    return {_secret_key(launch, name): launch.env[name] for name in launch.secrets if name in launch.env}
-
-
-def shared_values(launch: Launch, shared: frozenset[str]) -> dict[str, str]:
-    """What the job's secret has for all of its replicas."""
-    return {_shared_key(name): launch.env[name] for name in shared}
-
-
-def _secret_key(launch: Launch, variable: str) -> str:
-    name = launch.key.name
-    return f"{name.pool}.{name.index}.{hashlib.sha256(variable.encode()).hexdigest()[:12]}"
-
-
-def _shared_key(variable: str) -> str:
-    return f"all.{hashlib.sha256(variable.encode()).hexdigest()[:12]}"
-
-
-def _env(launch: Launch, secret: str, domain: str, shared: frozenset[str]) -> list[Object]:
-    env = {"PYTHONUNBUFFERED": "1", **launch.env, "TRAINSHED_RUN": str(launch.key)}
-    result: list[Object] = [
-        {"name": TOKEN, "valueFrom": {"secretKeyRef": {"name": secret, "key": "token"}}},
-    ]
-    if len(launch.peers) > 1:
-        names = " ".join(f"{peer}.{domain}" for peer in launch.peers[:MOST_NAMES])
-        result.append({"name": NAMES, "value": names})
-    for name, value in env.items():
-        if name in launch.secrets or name in shared:
-            key = _shared_key(name) if name in shared else _secret_key(launch, name)
-            source = {"name": secret, "key": key}
-            result.append({"name": name, "valueFrom": {"secretKeyRef": source}})
-        else:
-            result.append({"name": name, "value": _literal(value)})
-    return result
-
-
-def _literal(text: str) -> str:
-    """Text in which Kubernetes finds no $(VARIABLE)."""
-    return text.replace("$", "$$")
 
 
 def _resources(launch: Launch) -> Object:

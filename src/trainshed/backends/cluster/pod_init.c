@@ -32,6 +32,8 @@
  *
  * Where TRAINSHED_POD_FOLDER is set the program begins in that folder, which is made where it is missing.
  * Where TRAINSHED_POD_LAYER is set the program finds first what was brought to the root `layer`.
+ * Variables TRAINSHED_POD_TEXT_NUMBER are for Kubernetes, which puts them into others; the program has none of them.
+ * TRAINSHED_POD_COMMON has further variables of the program: NAME=VALUE, with a byte 0x1e between two of them.
  * Where TRAINSHED_POD_NAMES has names, the program begins once the cluster's DNS knows each of them, or after a while.
  *
  * A variable TRAINSHED_DEFAULT_NAME is NAME to the program, unless the image has one of that name.
@@ -64,6 +66,8 @@
 #endif
 #define TOKEN "TRAINSHED_POD_TOKEN"
 #define NAMES "TRAINSHED_POD_NAMES"
+#define TEXT "TRAINSHED_POD_TEXT_"
+#define COMMON "TRAINSHED_POD_COMMON"
 #define START "TRAINSHED_POD_FOLDER"
 #define DEFAULT "TRAINSHED_DEFAULT_"
 #define LAYER "TRAINSHED_POD_LAYER"
@@ -165,18 +169,30 @@ static void begin(void) {
     state = RUNNING;
 }
 
-/* Give the program the variables that are weaker than the image's own. */
+static void take_common(void) {
+    char *list = getenv(COMMON) ? strdup(getenv(COMMON)) : NULL, *rest, *entry, *value;
+    unsetenv(COMMON);
+    for (entry = list ? strtok_r(list, "\x1e", &rest) : NULL; entry; entry = strtok_r(NULL, "\x1e", &rest)) {
+        if (!(value = strchr(entry, '='))) continue;
+        *value = 0;
+        setenv(entry, value + 1, 1);
+    }
+    free(list);
+}
+
+/* Give the program the variables that are weaker than the image's own, and take texts away that others have in them. */
 static void take_defaults(void) {
     extern char **environ;
     size_t length = strlen(DEFAULT);
     for (char **entry = environ; *entry;) {
         char name[256], *value = strchr(*entry, '=');
-        if (strncmp(*entry, DEFAULT, length) != 0 || !value || (size_t)(value - *entry) >= sizeof name) {
+        int is_default = strncmp(*entry, DEFAULT, length) == 0, is_text = strncmp(*entry, TEXT, strlen(TEXT)) == 0;
+        if ((!is_default && !is_text) || !value || (size_t)(value - *entry) >= sizeof name) {
             entry++;
             continue;
         }
         snprintf(name, sizeof name, "%.*s", (int)(value - *entry), *entry);
-        setenv(name + length, value + 1, 0);
+        if (is_default) setenv(name + length, value + 1, 0);
         unsetenv(name);
         entry = environ; /* both may have moved it */
     }
@@ -523,6 +539,7 @@ int main(int count, char **arguments) {
     unsetenv(LAYER);
     make_files();
     read_names();
+    take_common();
     take_defaults();
     if (signals < 0 || watch < 0 || listener < 0 || !*token || open_output(0) < 0 || open_output(1) < 0) {
         dprintf(2, "trainshed: the init of this pod cannot begin: %s\n", strerror(errno));

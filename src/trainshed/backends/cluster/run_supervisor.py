@@ -8,7 +8,7 @@ of a gang begin their programs together, once each of them has answered.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from trainshed.backends.cluster.api import ApiFault, ClusterApi
@@ -21,11 +21,11 @@ from trainshed.backends.cluster.pod_connection import ChannelBroken, PodDoor
 from trainshed.backends.cluster.pod_reach import unheard_note
 from trainshed.backends.cluster.pod_state import PodState
 from trainshed.backends.cluster.run import PodRun
+from trainshed.backends.cluster.surroundings import Surroundings
 from trainshed.backends.cluster.tunnel import PodTunnel
 from trainshed.backends.machine.init_record import parse_record
 from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.background_tasks import BackgroundTasks
-from trainshed.core.names import ReplicaName
 from trainshed.core.ports import RunFiles
 from trainshed.core.replica import Exit
 
@@ -55,16 +55,6 @@ class _Supervision:
     last: bytes = b""  # the record with its end, while files are still fetched
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What the backend tells the supervisor of other runs, of pods and of nodes."""
-
-    peers: Callable[[ReplicaName], Iterable[PodRun]]  # the runs of a replica's attempt
-    is_node_silent: Callable[[str], bool]
-    is_drained: Callable[[str], bool]
-    read_state: Callable[[Object], PodState]  # what a pod says of its run
-
-
 class PodRunSupervisor:
     def __init__(
         self,
@@ -79,7 +69,7 @@ class PodRunSupervisor:
         self._background = BackgroundTasks()
         self._supervised: dict[PodRun, _Supervision] = {}
         self._by_pod: dict[str, PodRun] = {}
-        self._gangs = GangStart(surroundings.peers, self._may_begin, self._begin, self._background)
+        self._gangs = GangStart(surroundings, self._may_begin, self._begin, self._background)
 
     async def close(self) -> None:
         await self._background.close()
