@@ -277,10 +277,8 @@ class ClusterBackend:
         await self._objects.make_shared(run, {"token": token, **pods.pod_variables(launch, frame).kept()})
         if not launch.command and not launch.module:
             known = await self._images.resolve(launch.image, job)
-            launch, frame = (
-                replace(launch, image=known.reference.canonical),
-                replace(frame, image=known.config),
-            )
+            launch = replace(launch, image=known.reference.canonical)
+            frame = replace(frame, image=known.config)
         node = launch.placement.node
         anywhere = not self._nodes.takes_pods(node)
         if anywhere:

@@ -28,7 +28,7 @@ class JobObjects:
         missing = {key: value for key, value in values.items() if is_new or key not in self._kept[job]}
         is_made = is_new and await self._api.make("secrets", pods.render_secret(self.home, job, missing))
         if missing and not is_made:
-            await self._api.patch("secrets", pods.job_object(self.home, job), {"stringData": missing})
+            await self._add_to_secret(job, missing, values)
         if is_new:
             self._named.discard(job)
             if run.isolated:
@@ -36,6 +36,15 @@ class JobObjects:
         if run.gang <= MANY:
             await self.give_names(job)
         self._kept.setdefault(job, set()).update(values)
+
+    async def _add_to_secret(self, job: str, missing: Mapping[str, str], values: Mapping[str, str]) -> None:
+        try:
+            await self._api.patch("secrets", pods.job_object(self.home, job), {"stringData": dict(missing)})
+        except ApiFault as fault:
+            if not fault.is_missing:
+                raise
+            self._kept.pop(job, None)
+            await self._api.make("secrets", pods.render_secret(self.home, job, values))
 
     async def give_names(self, job: str) -> None:
         """The names of its replicas. A large gang gets them when all of its pods are there.

@@ -96,7 +96,7 @@ class CommonVariables:
     """What the replicas of each pool of a large gang have in common, as far as they were seen."""
 
     def __init__(self) -> None:
-        self._by_job: dict[str, dict[tuple[int, int], dict[str, str]]] = {}
+        self._by_job: dict[str, dict[int, dict[str, str]]] = {}  # by number of the pool
 
     def see(self, launch: Launch, shared: frozenset[str]) -> Mapping[str, str]:
         """This replica has them too: it may take fewer for common than the one before."""
@@ -107,8 +107,7 @@ class CommonVariables:
             for name, value in variables_of(launch).items()
             if name not in launch.secrets | shared and _may_be_common(name, value)
         }
-        replica = launch.key.name
-        pools, pool = self._by_job.setdefault(replica.job, {}), (replica.attempt, replica.pool)
+        pools, pool = self._by_job.setdefault(launch.key.name.job, {}), launch.key.name.pool
         common = pools.setdefault(pool, own)
         if not common.items() <= own.items():
             common = pools[pool] = {name: value for name, value in common.items() if own.get(name) == value}
