@@ -127,7 +127,9 @@ class FakeKubelet:
                 "images": [{"names": ["localhost/python:3"], "sizeBytes": 1}],
             },
         }
-        lease = {"metadata": {"name": name}, "spec": {"holderIdentity": name, "leaseDurationSeconds": 40}}
+        # Kubernetes never sees a lease renewed that it first saw without a time.
+        spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": _now()}
+        lease = {"metadata": {"name": name}, "spec": spec}
         await self._quietly(self.api.create("nodes", node))
         await self._quietly(self.api.create("leases", lease | {"apiVersion": "coordination.k8s.io/v1"}))
 
