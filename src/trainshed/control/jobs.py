@@ -162,11 +162,13 @@ class JobLoop:
                     await self.backend.stop(action.key, force=action.force)
                 case _:
                     assert_never(action)
+        if not starts:
+            return None
         faults: list[TrainshedError] = []
-        launches = Launches(job) if starts else None
+        launches = Launches(job)
 
         async def start_some(most: int) -> None:
-            while launches is not None and starts and most and not faults:
+            while starts and most and not faults:
                 most -= 1
                 replica = starts.pop(0)
                 try:

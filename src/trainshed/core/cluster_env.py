@@ -128,11 +128,6 @@ class JobCluster:
         }
 
 
-def cluster_env(job: Job, replica: Replica) -> dict[str, str]:
-    """All variables of one replica. The job must be admitted: addresses come from its admission."""
-    return JobCluster(job).env(replica)
-
-
 def _with_cluster(cluster: str, more: Mapping[str, object]) -> str:
     """As JSON, with a first member that is JSON already."""
     return f'{{"cluster": {cluster}, {json.dumps(more)[1:]}'

@@ -53,10 +53,6 @@ class Launches:
         )
 
 
-def launch_of(job: Job, replica: Replica) -> Launch:
-    return Launches(job).of(replica)
-
-
 def _names(job: Job, admission: Admission) -> tuple[tuple[str, ...], ...]:
     """The further names of each replica; empty where none has any."""
     pools = () if job.origin is None else job.origin.pools

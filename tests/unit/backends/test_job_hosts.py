@@ -7,14 +7,14 @@ from tests.builders import a_job, a_pool, admitted
 from trainshed.backends.process.job_hosts import JobHosts, names_text
 from trainshed.backends.process.keeper import ShellKeeper
 from trainshed.core.launch import Launch, RemoteRole
-from trainshed.core.launching import launch_of
+from trainshed.core.launching import Launches
 from trainshed.core.replica import Replica
 
 NAMES = (("digits-master-0",), ("digits-worker-0", "digits-worker-0.default"), ())
 
 
 def a_launch(names: tuple[tuple[str, ...], ...] = NAMES) -> Launch:
-    launch = launch_of(admitted(a_job(a_pool(3))), Replica(pool=0, index=0))
+    launch = Launches(admitted(a_job(a_pool(3)))).of(Replica(pool=0, index=0))
     return replace(launch, names=names, peers=("127.0.0.1", "127.0.0.2", "127.0.0.3"))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import EMPTY, a_job, a_pool, admitted
-from trainshed.core.cluster_env import MOST_ARGUMENTS, cluster_env
+from trainshed.core.cluster_env import MOST_ARGUMENTS, JobCluster
 from trainshed.core.job import Job, Pool
 from trainshed.core.replica import Replica
 
@@ -31,7 +31,7 @@ def three_pools() -> Job:
 
 
 def env_of(job: Job, pool: int, index: int, run: int = 0) -> dict[str, str]:
-    return cluster_env(job, Replica(pool=pool, index=index, run=run))
+    return JobCluster(job).env(Replica(pool=pool, index=index, run=run))
 
 
 def expected(pool: int, index: int, rank: int, role: str, number: int) -> dict[str, object]:
@@ -197,4 +197,4 @@ def test_a_job_of_nothing_but_reducers_still_has_a_master():
 
 def test_a_job_that_is_not_admitted_has_no_addresses_to_tell():
     with pytest.raises(LookupError, match="job 1 is not admitted"):
-        cluster_env(a_job(), Replica(pool=0, index=0))
+        JobCluster(a_job()).env(Replica(pool=0, index=0))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.builders import a_job, a_node, a_placement, a_pool, admitted
 from trainshed.core.fleet import Fit
-from trainshed.core.launching import launch_of
+from trainshed.core.launching import Launches
 from trainshed.core.limits import memory_limit, process_limit, shared_room, without_gpus
 from trainshed.core.machine import GIB, in_cpus, in_gib
 from trainshed.core.place import Room, fitted
@@ -56,7 +56,7 @@ def test_only_what_was_cut_is_shared():
 
 def test_a_launch_of_a_cut_job_says_what_it_shares():
     job, _ = cut((8, 30, 5))
-    launch = launch_of(job, Replica(pool=0, index=3))
+    launch = Launches(job).of(Replica(pool=0, index=3))
     assert launch.room is not None and launch.room.sharers == 5
 
 

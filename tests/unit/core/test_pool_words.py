@@ -5,9 +5,9 @@ from typing import Any
 
 from tests.builders import a_job, a_pool, admitted
 from trainshed.api.environment import environment
-from trainshed.core.cluster_env import cluster_env
+from trainshed.core.cluster_env import JobCluster
 from trainshed.core.job import Job
-from trainshed.core.launching import launch_of
+from trainshed.core.launching import Launches
 from trainshed.core.origin import Origin
 from trainshed.core.pool_words import LateValues, PoolWords, host_reference, is_late
 from trainshed.core.replica import Replica
@@ -28,7 +28,7 @@ def a_set(words: tuple[PoolWords, ...] = WORDS) -> Job:
 
 
 def test_texts_have_the_numbers_and_addresses_of_their_replica():
-    launch = launch_of(a_set(), Replica(pool=1, index=3))
+    launch = Launches(a_set()).of(Replica(pool=1, index=3))
     assert launch.env["ME"] == "1/1 of 4"
     assert launch.args == ("--driver", "10.0.0.1:2300", "$(TF_CONFIG)")
 
@@ -47,11 +47,11 @@ def test_what_users_are_shown_of_the_environment_is_what_programs_find():
 
 
 def test_an_escaped_reference_and_one_that_is_not_known_stay():
-    assert cluster_env(a_set(), Replica(pool=1, index=0))["KEPT"] == "$(RANK) $(HOME) $$ $(host-9-9)"
+    assert JobCluster(a_set()).env(Replica(pool=1, index=0))["KEPT"] == "$(RANK) $(HOME) $$ $(host-9-9)"
 
 
 def test_every_replica_is_told_the_names_of_all():
-    assert launch_of(a_set(), Replica(pool=0, index=0)).names == (
+    assert Launches(a_set()).of(Replica(pool=0, index=0)).names == (
         ("set-driver-0-0",),
         ("set-worker-0-0", "w1"),
         ("set-worker-0-1", "w1"),
@@ -61,7 +61,7 @@ def test_every_replica_is_told_the_names_of_all():
 
 
 def test_the_texts_of_any_other_job_are_meant_as_they_are():
-    launch = launch_of(a_set(()), Replica(pool=1, index=3))
+    launch = Launches(a_set(())).of(Replica(pool=1, index=3))
     assert launch.env["ME"] == "$(job-index)/$(pod-index) of $(RANK)"
     assert launch.args[1] == "$(host-0-0):$(MASTER_PORT)"
     assert launch.names == ()

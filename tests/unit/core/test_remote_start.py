@@ -6,7 +6,7 @@ from tests.builders import a_job, a_pool, admitted
 from trainshed.api.environment import environment
 from trainshed.core.job import Job
 from trainshed.core.launch import Launch, RemoteRole
-from trainshed.core.launching import launch_of
+from trainshed.core.launching import Launches
 from trainshed.core.origin import Origin
 from trainshed.core.pool_words import PoolWords, RemoteWords
 from trainshed.core.remote_start import remote_secret, with_remote_program, with_remote_secret
@@ -34,7 +34,7 @@ def the_job(*pools: PoolWords, command: tuple[str, ...] = ("$(serve)",)) -> Job:
 
 
 def a_launch(pool: int, index: int = 0, job: Job | None = None) -> Launch:
-    return launch_of(job or the_job(), Replica(pool=pool, index=index))
+    return Launches(job or the_job()).of(Replica(pool=pool, index=index))
 
 
 def test_a_launch_names_those_that_serve_and_the_list_as_programs_read_it():

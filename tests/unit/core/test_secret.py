@@ -8,7 +8,7 @@ from tests.builders import a_job, admitted
 from trainshed.core.errors import Unavailable
 from trainshed.core.job import JobSpec, Pool
 from trainshed.core.launch import Launch
-from trainshed.core.launching import launch_of
+from trainshed.core.launching import Launches
 from trainshed.core.replica import Replica
 from trainshed.core.secret import MASK, all_secrets, is_secret_name, masked, shown_env, with_secrets
 
@@ -80,4 +80,4 @@ def test_a_request_that_is_echoed_has_masks_in_each_list_of_variables():
 
 
 def _launch(env: dict[str, str]) -> Launch:
-    return replace(launch_of(admitted(a_job()), Replica(pool=0, index=0)), env=env)
+    return replace(Launches(admitted(a_job())).of(Replica(pool=0, index=0)), env=env)

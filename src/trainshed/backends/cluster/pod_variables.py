@@ -7,7 +7,7 @@ large gang do not even repeat the variables that all replicas of a pool have: th
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trainshed.backends.cluster.objects import Object
@@ -35,13 +35,16 @@ class PodVariables:
         """In this order: a value that has a text of the secret in it comes after that text."""
         texts = self._texts()
         result = [self._from_secret(TOKEN, "token")]
-        if names := self._names():
-            result.append(self._variable(NAMES, names))
+        if len(names := self._names()) > _LONG:
+            result.append(self._from_secret(NAMES, _text_key(names)))
+        elif names:
+            result.append({"name": NAMES, "value": literal(names)})
         if self.common:
             result.append(self._from_secret(COMMON, _text_key(self._common_text())))
         result += [self._from_secret(name, _text_key(text)) for text, name in texts.items()]
+        hidden = self._hidden
         for name, value in variables_of(self.launch).items():
-            if name in self.launch.secrets or name in self.shared:
+            if name in hidden:
                 result.append(self._from_secret(name, self._key(name)))
             elif name in self.common:
                 continue
@@ -54,11 +57,18 @@ class PodVariables:
 
     def kept(self) -> dict[str, str]:
         """What the job's secret has for this replica, beside the token."""
-        env = self.launch.env
-        names = [name for name in env if name in self.launch.secrets or name in self.shared]
-        texts = [*self._texts(), *(text for text in (self._names(),) if len(text) > _LONG)]
-        texts += [self._common_text()] if self.common else []
-        return {self._key(name): env[name] for name in names} | {_text_key(text): text for text in texts}
+        texts = [*self._texts()]
+        if len(names := self._names()) > _LONG:
+            texts.append(names)
+        if self.common:
+            texts.append(self._common_text())
+        env, hidden = self.launch.env, self._hidden
+        secrets = {self._key(name): value for name, value in env.items() if name in hidden}
+        return secrets | {_text_key(text): text for text in texts}
+
+    @property
+    def _hidden(self) -> frozenset[str]:
+        return _hidden(self.launch, self.shared)
 
     def _names(self) -> str:
         peers = self.launch.peers if len(self.launch.peers) > 1 else ()
@@ -69,18 +79,9 @@ class PodVariables:
 
     def _texts(self) -> dict[str, str]:
         """The long parts of values, each with the name of a variable for it."""
-        texts = dict.fromkeys(self._long_texts())
-        return {text: f"{TEXT}{number}" for number, text in enumerate(texts)}
-
-    def _long_texts(self) -> Iterator[str]:
-        for name, value in self.launch.env.items():
-            if name not in self.launch.secrets and name not in self.shared and (text := _long_text(value)):
-                yield text
-
-    def _variable(self, name: str, value: str) -> Object:
-        if len(value) > _LONG:
-            return self._from_secret(name, _text_key(value))
-        return {"name": name, "value": literal(value)}
+        env, hidden = self.launch.env, self._hidden
+        texts = (_long_text(value) for name, value in env.items() if name not in hidden)
+        return {text: f"{TEXT}{number}" for number, text in enumerate(dict.fromkeys(filter(None, texts)))}
 
     def _from_secret(self, name: str, key: str) -> Object:
         return {"name": name, "valueFrom": {"secretKeyRef": {"name": self.secret, "key": key}}}
@@ -102,10 +103,11 @@ class CommonVariables:
         """This replica has them too: it may take fewer for common than the one before."""
         if len(launch.peers) <= MANY:
             return {}
+        hidden = _hidden(launch, shared)
         own = {
             name: value
             for name, value in variables_of(launch).items()
-            if name not in launch.secrets | shared and _may_be_common(name, value)
+            if name not in hidden and _may_be_common(name, value)
         }
         pools, pool = self._by_job.setdefault(launch.key.name.job, {}), launch.key.name.pool
         common = pools.setdefault(pool, own)
@@ -120,6 +122,11 @@ class CommonVariables:
 def variables_of(launch: Launch) -> dict[str, str]:
     """The program's, without those that are about its files."""
     return {"PYTHONUNBUFFERED": "1", **launch.env, "TRAINSHED_RUN": str(launch.key)}
+
+
+def _hidden(launch: Launch, shared: frozenset[str]) -> frozenset[str]:
+    """The variables whose values no pod may show."""
+    return launch.secrets | shared
 
 
 def _may_be_common(name: str, value: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders import EMPTY, a_job, a_pool, admitted
-from trainshed.core.cluster_env import MOST_ARGUMENTS, cluster_env
+from trainshed.core.cluster_env import MOST_ARGUMENTS, JobCluster
 from trainshed.core.job import Job, Pool, planned_replicas
 from trainshed.core.origin import Origin
 from trainshed.core.task_names import known_as, task_called, task_meant
@@ -30,7 +30,7 @@ def a_training_job(*pools: Pool, **training_input: object) -> Job:
 
 def config(job: Job, name: str = "TF_CONFIG") -> list[Any]:
     """What every replica finds, master first."""
-    return [json.loads(cluster_env(job, replica)[name]) for replica in planned_replicas(job.spec)]
+    return [json.loads(JobCluster(job).env(replica)[name]) for replica in planned_replicas(job.spec)]
 
 
 def test_each_task_of_a_premium_cluster_knows_its_role_and_index() -> None:
@@ -103,7 +103,7 @@ def test_what_would_overflow_a_variable_is_left_out_of_it(large: str) -> None:
 def test_programs_and_logs_know_the_job_by_the_name_its_owner_gave_it() -> None:
     job = a_training_job(a_pool(), a_pool(4), a_pool(2), a_pool())
     assert known_as(job) == "mine"
-    assert cluster_env(job, planned_replicas(job.spec)[0])["CLOUD_ML_JOB_ID"] == "mine"
+    assert JobCluster(job).env(planned_replicas(job.spec)[0])["CLOUD_ML_JOB_ID"] == "mine"
     for task, called in (
         ("workerpool0-0", "master-replica-0"),
         ("workerpool1-3", "worker-replica-3"),
