@@ -14,6 +14,7 @@ from tests.containers.test_apply import without_nfs
 from tests.kubernetes.test_image_caches import PRINTED, TRAINER, load_trainer
 from tests.live import PARENT, LiveServer
 from tests.shell import Shell
+from trainshed.backends.cluster.pod import node_affinity
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -113,3 +114,40 @@ def test_the_printed_pod_runs_on_the_type_that_it_names(server: LiveServer, apar
         "trainshed describe pod tensorflow; trainshed delete pod tensorflow; trainshed get pods"
     ).stdout
     assert TRAINER in told and nodes(apart)[0] in told
+
+
+@pytest.fixture
+def other_type(server: LiveServer, apart: Cluster) -> Iterator[None]:
+    """The second node has GPUs too."""
+    second = nodes(apart)[1]
+    offer(apart, second, {"accelerator": "nvidia-tesla-t4"}, 2)
+    yield
+    offer(apart, second, {}, 0)
+    wait_for(lambda: "gpus" not in server.get(f"{PARENT}/nodes")["nodes"][1], "that it has none any more")
+
+
+@pytest.mark.usefixtures("other_type")
+def test_a_replica_whose_node_takes_no_pods_any_more_waits_for_its_type(server: LiveServer, apart: Cluster):
+    first = nodes(apart)[0]
+    pool = a_pool(acceleratorType="NVIDIA_TESLA_P4", acceleratorCount=1)
+    pool["containerSpec"]["command"][-1] = "import time; print('begun', flush=True); time.sleep(20)"
+    job = server.submit(pools=[pool], name="moved")
+    wait_for(lambda: server.lines(job), "its first line")
+    apart.ask("PATCH", f"/api/v1/nodes/{first}", {"spec": {"unschedulable": True}})
+    [pod] = pods_of(apart, job)
+    apart.ask("DELETE", f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}")
+    waiting = wait_for(
+        lambda: next((p for p in pods_of(apart, job) if unscheduled(p)), None),
+        "a pod that waits for its type",
+    )
+    type_of_first = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["Tesla-P4"]}
+    assert waiting["spec"]["affinity"] == node_affinity([{"matchExpressions": [type_of_first]}])
+    apart.ask("PATCH", f"/api/v1/nodes/{first}", {"spec": {"unschedulable": None}})
+    assert server.wait(job, 120)["state"] == "JOB_STATE_SUCCEEDED"
+
+
+def unscheduled(pod: dict[str, Any]) -> bool:
+    return any(
+        (row["type"], row["status"]) == ("PodScheduled", "False")
+        for row in pod["status"].get("conditions", ())
+    )

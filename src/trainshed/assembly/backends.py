@@ -99,14 +99,18 @@ def make_backends(shared: SharedParts, storage: Storage) -> Backends:
 
 def make_fleet(here: tuple[Member, ...], cluster: ClusterFinder | None, use: Use) -> Fleet:
     """This machine and a cluster under one queue; or one of them alone."""
-    accelerator_of = functools.cache(load_catalogue().accelerator_of)
     if cluster is None:
-        return Fleet(here, accelerator_of=accelerator_of)
+        return Fleet(here, accelerator_of=_accelerator_of)
     there = LateMember(cluster, runs_as="in a pod", site=CLUSTER)
     if use is Use.NONE:
-        return Fleet((there,), accelerator_of=accelerator_of)
+        return Fleet((there,), accelerator_of=_accelerator_of)
     of_cluster = Use.LAST if use is Use.FIRST else Use.FIRST
-    return Fleet((*here, there), {THIS_MACHINE: use, CLUSTER: of_cluster}, accelerator_of)
+    return Fleet((*here, there), {THIS_MACHINE: use, CLUSTER: of_cluster}, _accelerator_of)
+
+
+@functools.cache
+def _accelerator_of(device: str) -> str:
+    return load_catalogue().accelerator_of(device)
 
 
 def make_cluster(settings: Settings, storage: RunStorage, loopback: LoopbackPort) -> ClusterFinder:
@@ -132,6 +136,7 @@ def make_cluster(settings: Settings, storage: RunStorage, loopback: LoopbackPort
             auth=RegistryAuth(settings.registry_auth),
             loopback=loopback,
             choices=ClusterChoices(patience=patience, template=template, queue=settings.kueue_queue),
+            accelerator_of=_accelerator_of,
         )
         try:
             await backend.start()

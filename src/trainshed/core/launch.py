@@ -46,6 +46,7 @@ class Launch:
     secrets: frozenset[str] = frozenset()  # names in `env` whose values no file of a run may have
     google: GoogleAccess | None = None  # None: Google's host names lead to Google
     placement: Placement
+    accelerator: str = ""  # the type of GPU it asks for; any will do where no machine has that type
     room: SharedRoom | None = None  # what the job's replicas share, where the job was cut to fit
     peers: tuple[str, ...] = ()  # the hosts of all replicas of the job, in their order
     names: tuple[tuple[str, ...], ...] = ()  # further names of each of these hosts; empty: they have none

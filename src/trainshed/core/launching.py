@@ -38,6 +38,7 @@ class Launches:
             requirements=job.spec.requirements,
             env=env,
             placement=place,
+            accelerator=pool.accelerator if pool.accelerators else "",
             room=shared_room(job.spec, admission, place),
             peers=self._peers,
             names=self._names,

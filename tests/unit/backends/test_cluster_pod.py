@@ -10,6 +10,7 @@ from trainshed.backends.cluster.pod import (
     FINALIZER,
     PodFrame,
     is_safe,
+    node_affinity,
     pod_name,
     pod_variables,
     render_pod,
@@ -64,6 +65,9 @@ def test_a_pod_goes_to_the_node_of_its_placement_or_anywhere():
     [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term["matchFields"][0]["values"] == ["n1"]
     assert "affinity" not in render_pod(LAUNCH, FRAME, anywhere=True)["spec"]
+    of_its_type = node_affinity([{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}])
+    frame = replace(FRAME, elsewhere=of_its_type)
+    assert render_pod(LAUNCH, frame, anywhere=True)["spec"]["affinity"] == of_its_type
 
 
 def test_a_pod_asks_for_what_its_replica_was_given():

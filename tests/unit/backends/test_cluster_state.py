@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from trainshed.backends.cluster.nodes import nodes_of, quantity, slim_pod
-from trainshed.backends.cluster.pod import HOME
+from trainshed.backends.cluster.nodes import nodes_of, quantity, slim_pod, with_gpu_type
+from trainshed.backends.cluster.pod import HOME, node_affinity
 from trainshed.backends.cluster.pod_state import state_of
 
 
@@ -130,6 +130,17 @@ def test_a_node_offers_what_pods_of_others_leave():
     [offered] = nodes_of([node()], pods, "ours")
     assert (offered.cpus, offered.memory, offered.gpus) == (3.5, 7 << 30, ("0",))
     assert offered.host == "10.0.0.1" and offered.gpu_kind == "H200"
+
+
+def test_a_pod_for_a_type_of_gpu_is_meant_for_the_nodes_whose_labels_name_it():
+    other = {"metadata": {"labels": {"cloud.google.com/gke-accelerator": "h200"}}}
+    nodes = [node("a"), node("b"), other, {"metadata": {"labels": {"accelerator": "t4"}}}, {}]
+    by_product = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["H200"]}
+    by_cloud = {"key": "cloud.google.com/gke-accelerator", "operator": "In", "values": ["h200"]}
+    assert with_gpu_type(nodes, lambda device: device.upper() == "H200") == node_affinity(
+        [{"matchExpressions": [by_cloud]}, {"matchExpressions": [by_product]}]
+    )
+    assert with_gpu_type(nodes, lambda device: device == "A100") == {}
 
 
 @pytest.mark.parametrize(

@@ -85,11 +85,13 @@ class ClusterBackend:
         auth: RegistryAuth | None = None,
         loopback: LoopbackPort | None = None,
         choices: ClusterChoices = DEFAULT_CHOICES,
+        accelerator_of: Callable[[str], str] = lambda device: "",  # the type of GPU that a label means
     ) -> None:
         home = home.absolute()
         self.capabilities = CAPABILITIES
         self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
         self._api, self._files, self._choices = api, storage.files, choices
+        self._accelerator_of = accelerator_of
         self._registry = RegistryClient(
             PullSecrets(api, auth or RegistryAuth(), choices.template).credentials
         )
@@ -274,6 +276,9 @@ class ClusterBackend:
         token = self._runs.token(job)
         common = self._common.see(launch, reach.shared)
         frame = replace(self._frame(run.places), reach=reach, grouping=run.grouping, common=common)
+        if wanted := launch.accelerator:
+            elsewhere = self._nodes.with_gpu_type(lambda device: self._accelerator_of(device) == wanted)
+            frame = replace(frame, elsewhere=elsewhere)
         await self._objects.make_shared(run, {"token": token, **pods.pod_variables(launch, frame).kept()})
         if not launch.command and not launch.module:
             known = await self._images.resolve(launch.image, job)

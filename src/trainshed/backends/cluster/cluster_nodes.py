@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from trainshed.backends.cluster.api import FORBIDDEN, ApiFault, ClusterApi
 from trainshed.backends.cluster.node_watch import NodeWatch
-from trainshed.backends.cluster.nodes import nodes_of, slim_pod
+from trainshed.backends.cluster.nodes import nodes_of, slim_pod, with_gpu_type
 from trainshed.backends.cluster.object_cache import ObjectCache
 from trainshed.backends.cluster.objects import Object, part
 from trainshed.backends.cluster.pod import HOME
@@ -54,6 +54,9 @@ class ClusterNodes:
             nodes, pods = self.cache.objects.values(), self._others.objects.values()
             self._offered = nodes_of(nodes, pods, self._home, self._template)
         return self._offered
+
+    def with_gpu_type(self, is_meant: Callable[[str], bool]) -> Object:
+        return with_gpu_type(self.cache.objects.values(), is_meant)
 
     def is_silent(self, name: str) -> bool:
         return self._watch.is_silent(name)

@@ -3,10 +3,10 @@
 `backend.py` calls it with the objects it keeps up to date. Nodes that take no pods of ours are left out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from trainshed.backends.cluster.objects import Object, part, parts
-from trainshed.backends.cluster.pod import HOME
+from trainshed.backends.cluster.pod import HOME, node_affinity
 from trainshed.backends.cluster.pod_template import GPU, NOTHING_MORE, PodTemplate
 from trainshed.core.fleet import Node
 
@@ -73,6 +73,26 @@ def nodes_of(
     return tuple(sorted(offered, key=lambda node: node.name))
 
 
+def with_gpu_type(nodes: Iterable[Object], is_meant: Callable[[str], bool]) -> Object:
+    """The affinity of a pod to the nodes whose label names a type that is meant; empty where none has it."""
+    values: dict[str, set[str]] = {}
+    for item in nodes:
+        labels = part(part(item, "metadata"), "labels")
+        name = _gpu_label(labels)
+        if name and is_meant(str(labels[name])):
+            values.setdefault(name, set()).add(str(labels[name]))
+    terms = [
+        {"matchExpressions": [{"key": name, "operator": "In", "values": sorted(values[name])}]}
+        for name in sorted(values)
+    ]
+    return node_affinity(terms) if terms else {}
+
+
+def _gpu_label(labels: Mapping[str, object]) -> str:
+    """The label that names the type of a node's GPUs; empty where it has none."""
+    return next((name for name in _KINDS if name in labels), "")
+
+
 def _node(item: Object, taken: Mapping[str, float], *, only_gpus: bool) -> Node:
     meta, status = part(item, "metadata"), part(item, "status")
     offers, labels = part(status, "allocatable"), part(meta, "labels")
@@ -87,6 +107,6 @@ def _node(item: Object, taken: Mapping[str, float], *, only_gpus: bool) -> Node:
         cpus=free["cpu"],
         memory=int(free["memory"]),
         gpus=tuple(map(str, range(gpus))),
-        gpu_kind=next((str(labels[name]) for name in _KINDS if name in labels), "") if gpus else "",
+        gpu_kind=str(labels.get(_gpu_label(labels), "")) if gpus else "",
         only_gpus=only_gpus,
     )

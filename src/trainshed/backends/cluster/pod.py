@@ -84,6 +84,7 @@ class PodFrame:
     template: PodTemplate = NOTHING_MORE
     grouping: Grouping = ALONE
     common: Mapping[str, str] = field(default_factory=dict[str, str])  # variables that its peers have too
+    elsewhere: Object = field(default_factory=Object)  # its affinity where Kubernetes chooses its node
 
 
 def pod_variables(launch: Launch, frame: PodFrame) -> PodVariables:
@@ -95,13 +96,13 @@ def pod_variables(launch: Launch, frame: PodFrame) -> PodVariables:
 
 
 def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Object:
-    """For the node of its placement, or for any that Kubernetes chooses.
+    """For the node of its placement, or for one that Kubernetes chooses, among those of its type of GPU.
 
     Kueue chooses among kinds of nodes, and counts pods that are meant for different nodes as different roles,
     of which a group has eight at most. So a pod that waits in a queue of Kueue is meant for none.
     """
     key, place, group = launch.key, launch.placement, frame.grouping
-    anywhere = anywhere or bool(group.queue)
+    affinity = frame.elsewhere if anywhere or group.queue else on_node(place.node)
     variables = pod_variables(launch, frame)
     volumes, mounts = _volumes(launch, frame)
     init = [f"{_BIN}/init", str(PORT), str(HOLD_SECONDS), str(_grace(launch))]
@@ -142,7 +143,7 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
             "dnsConfig": {"searches": [variables.domain]},
             # The init kills a program that takes longer, and stays until its output is fetched.
             "terminationGracePeriodSeconds": _grace(launch) + HOLD_SECONDS,
-            **({} if anywhere else {"affinity": on_node(place.node)}),
+            **({"affinity": affinity} if affinity else {}),
             **_network(launch, frame.reach),
             **group.spec,
             **({"initContainers": [hosts_maker(launch.image, INIT_MOUNT)]} if has_file(launch) else {}),
@@ -287,8 +288,13 @@ def _resources(launch: Launch) -> Object:
 def on_node(node: str) -> Object:
     """By the scheduler: a pod with `nodeName` would skip it, and with it the checks of what is free."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
-    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return node_affinity([{"matchFields": [field]}])
+
+
+def node_affinity(terms: list[Object]) -> Object:
+    """To the nodes that one of the terms is true of."""
+    required = {"nodeSelectorTerms": terms}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
 
 def _nfs(mount: NfsMount) -> Object:
