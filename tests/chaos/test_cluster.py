@@ -59,6 +59,7 @@ EVERYDAY = 8  # faults
 # Of the server, for all its jobs: the init of pods and the roots of its certificates.
 SERVERS_OWN = ("configmaps/trainshed-init-", "configmaps/trainshed-roots-")
 AWAY = 40.0  # seconds in which a removed pod ends, and a server comes back
+ABOUT = 3.0  # seconds: what is no further apart may have one cause
 PATIENCE = 240.0  # seconds for all jobs to end once everything is mended
 # Those that others who use the cluster do not notice, with their weights.
 UNNOTICED = {"delete": 3, "delete_at_once": 3, "evict": 3, "kill_program": 2, "kill_init": 2}
@@ -182,7 +183,9 @@ class Storm:
             if "end" in found and len(rest) != expected.lines:
                 yield f"run {run} ended after {len(rest)} of {expected.lines} lines"
             life = lives.get(run)
-            if "end" in found and life is not None and not self._may_be_lost(life):
+            if "end" not in found or life is None:
+                continue
+            if not self._may_be_lost(life) and not self._is_removed_at_its_end(life):
                 ended[".".join(run.split(".")[-4:-1])] += 1
         for replica, count in ended.items():
             if count > 1:
@@ -216,15 +219,21 @@ class Storm:
         """It was lost, or its pod was removed at once while no server could take its output."""
         if self._may_be_lost(life):
             return True
-        job, attempt, pool, index, restart = life.run.rsplit(".", 4)
-        name = f"-{job}-{attempt}-workerpool{pool}-{index}-{restart}"
-        removed = [
-            harm.begun
-            for harm in self.faults.done
-            if harm.what == "delete at once" and harm.target.endswith(name)
-        ]
+        removed = self._removals(life, "delete at once")
         away = [harm.begun for harm in self.faults.done if harm.what in ("kill server", "stop api")]
         return any(abs(one - other) < AWAY for one in removed for other in away)
+
+    def _is_removed_at_its_end(self, life: Life) -> bool:
+        """So that nobody can tell whether it ended by itself."""
+        removals = self._removals(life, "delete", "delete at once", "evict")
+        return any(abs(life.last - moment) < ABOUT for moment in removals)
+
+    def _removals(self, life: Life, *kinds: str) -> list[float]:
+        """When its pod was removed."""
+        job, attempt, pool, index, restart = life.run.rsplit(".", 4)
+        name = f"-{job}-{attempt}-workerpool{pool}-{index}-{restart}"
+        harms = [harm for harm in self.faults.done if harm.what in kinds]
+        return [harm.begun for harm in harms if harm.target.endswith(name)]
 
     def _leftovers(self) -> list[str]:
         deadline = time.monotonic() + 60

@@ -1,6 +1,7 @@
 """Jobs on a real cluster, through a real server: gangs, logs, cancelling, kill -9, deleted pods."""
 
 import json
+import time
 
 import pytest
 
@@ -17,6 +18,7 @@ print(socket.gethostname(), len({socket.gethostbyname(host) for host in hosts}),
 """
 COUNTS = "import time\nfor number in range(40): print(number, flush=True); time.sleep(0.25)"
 WAITS = "import time; print('ready', flush=True); time.sleep(600)"
+FAILS_SOON = "import sys, time; print('ready', flush=True); time.sleep(2); sys.exit(3)"
 HUNGRY = "kept = bytearray(400 << 20); print(len(kept))"
 ENDS_IN_ITS_SECOND_RUN = """
 import os, sys, time
@@ -102,6 +104,24 @@ def test_a_pod_that_somebody_deletes_ends_with_its_true_status_and_is_started_ag
     events = server.get(f"/v1/{job}:events")["events"]
     restarts = [event["message"] for event in events if event["reason"] == "REPLICA_RESTARTED"]
     assert restarts and "signal 15" in restarts[0], events
+    is_gone(cluster, job)
+
+
+def test_a_program_that_failed_before_its_pod_was_deleted_has_failed_by_itself(
+    server: LiveServer, cluster: Cluster
+):
+    """Nobody saw its end: the server was away."""
+    job = submit(server, FAILS_SOON)
+    wait_for(lambda: "ready" in lines(server, job), "that its program runs")
+    pod = pod_of(cluster, job)
+    server.kill()
+    time.sleep(8)
+    cluster.ask("DELETE", pod)
+    server.start()
+    assert server.wait(job, 180)["state"] == "JOB_STATE_FAILED"
+    events = server.get(f"/v1/{job}:events")["events"]
+    assert "REPLICA_RESTARTED" not in {event["reason"] for event in events}, events
+    assert "exited with code 3" in events[-1]["message"], events
     is_gone(cluster, job)
 
 

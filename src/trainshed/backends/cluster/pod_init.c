@@ -11,6 +11,7 @@
  *     unheard PORT                       it may not listen at a port that was to lead to the server
  *     exposed                            its program did not begin: it is not kept apart from the network
  *     unstarted ERRNO                    its program cannot be run
+ *     unasked                            the program has ended, and nobody had asked it to
  *     unchanged                          nothing below /gcs has changed since: no server needs to fetch it
  *     oom COUNT                          processes the kernel killed here for want of memory
  *     refused COUNT                      processes and threads the kernel refused here at their limit
@@ -25,9 +26,10 @@
  *                                        files (pod_files.h)
  *
  * On the connection for output it says then, a line each: go (begin the program), host ADDRESS NAME (it counts with the
- * next go or hosts, pod_hosts.h), hosts, term (ask all to end, once), kill (kill all), done (I have all). It gets frames: a letter, the length in four bytes, and so many bytes: o and e,
- * output; r, the record so far. The frame with the end comes after all output. Of several servers the last one to
- * connect is heard. For `kubectl logs` the output is also copied to the init's own, as fast as that is read.
+ * next go or hosts, pod_hosts.h), hosts, term (ask all to end, once), kill (kill all), done (I have all). It gets
+ * frames: a letter, the length in four bytes, and so many bytes: o and e, output; r, the record so far. The frame with
+ * the end comes after all output. Of several servers the last one to connect is heard. For `kubectl logs` the output is
+ * also copied to the init's own, as fast as that is read.
  * A child that serves dies with the program, as all processes here do: the server connects again.
  *
  * Where TRAINSHED_POD_FOLDER is set the program begins in that folder, which is made where it is missing.
@@ -297,6 +299,7 @@ static void reap(void) {
         if (gone != program || state != RUNNING) continue;
         status = how;
         clear();
+        if (!asked) note("unasked\n");
         if (!has_written()) note("unchanged\n");
         note_counts();
         if (holds && status && !asked) {

@@ -6,7 +6,7 @@ leave out different ones.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.backends.cluster.pod import CONTAINER
@@ -33,6 +33,7 @@ class PodState:
     interruption: str = ""  # who else ended it and why, a sentence
     over_disk: str = ""  # a sentence, where it was ended because it filled more disk than it may
     is_leaving: bool = False  # somebody has deleted it
+    deleted_at: datetime | None = None  # then: to the second, or a little earlier
     is_gated: bool = False  # Kueue holds it back
     pull_failure: str = ""  # the registry's words
     obstacle: Obstacle | None = None  # why it does not run yet
@@ -57,7 +58,14 @@ class PodState:
 def slim_own_pod(pod: Object) -> Object:
     """What is needed of a pod of ours: that of a large gang has the names of all the others in its spec."""
     meta = part(pod, "metadata")
-    kept = ("name", "namespace", "labels", "resourceVersion", "deletionTimestamp")
+    kept = (
+        "name",
+        "namespace",
+        "labels",
+        "resourceVersion",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    )
     return {
         "metadata": {name: meta[name] for name in kept if name in meta},
         "spec": {name: part(pod, "spec").get(name) for name in ("nodeName", "schedulingGates")},
@@ -86,6 +94,7 @@ def state_of(
         interruption=interruption_of(pod),
         over_disk=over_disk(pod),
         is_leaving="deletionTimestamp" in metadata,
+        deleted_at=_deleted_at(metadata),
         is_gated=is_gated(pod),
         pull_failure=_pull_failure(waiting),
         obstacle=obstacle_of(pod, state, events, patience, workload),
@@ -97,6 +106,12 @@ def _pull_failure(waiting: Object) -> str:
     if waiting.get("reason") not in _PULLING | _NEVER:
         return ""
     return str(waiting.get("message") or waiting.get("reason"))
+
+
+def _deleted_at(metadata: Object) -> datetime | None:
+    """Kubernetes says until when the pod has time."""
+    until = _moment(metadata.get("deletionTimestamp"))
+    return until and until - timedelta(seconds=int(metadata.get("deletionGracePeriodSeconds") or 0))
 
 
 def _moment(text: object) -> datetime | None:

@@ -17,7 +17,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ from trainshed.core.obstacle import Obstacle
 from trainshed.core.ports import Sink
 from trainshed.core.replica import Exit, Handle, Sight
 from trainshed.regular_file import read_regular, write_regular
+
+_AT_ONCE = timedelta(seconds=2)  # events that are no further apart may have one cause
 
 
 @dataclass(slots=True, eq=False)
@@ -134,6 +136,17 @@ class PodRun(KnownRun):
         """Somebody else ends it: a later server is to know that too."""
         self.interrupted = sentence
         self.leave_note("interrupted", sentence)
+
+    @property
+    def ended_by_itself(self) -> bool:
+        """Whether its program ended well before somebody deleted its pod.
+
+        Pods of a drained node are deleted one after another, and a program may end because a peer is gone.
+        """
+        ended, deleted = self.record.ended_at, self.state.deleted_at if self.state else None
+        return (
+            self.record.unasked and ended is not None and deleted is not None and ended + _AT_ONCE < deleted
+        )
 
     # How it is shown
 

@@ -351,6 +351,8 @@ class PodRunSupervisor:
             run.full = run.full or state.over_disk
         if exit.ok or run.killed or run.asked or run.interrupted or run.record.held is not None:
             return
+        if run.ended_by_itself:
+            return
         words = (state.interruption if state is not None else "") or words
         if words and state is not None and state.is_leaving and self._around.is_drained(state.node):
             words = f"{words} Node {state.node} is being drained."

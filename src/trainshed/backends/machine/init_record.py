@@ -20,6 +20,7 @@ _MOST_SIGNAL = 64
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitRecord(KnownRecord):
     oom: int = 0
+    unasked: bool = False  # its program has ended before anybody asked it to
     unchanged: bool = False  # nothing below /gcs has changed since it began
     refusals: int = 0  # of processes and threads, by the kernel
     unheard: int = 0  # a port that was to lead to the server, and does not
@@ -30,7 +31,7 @@ class InitRecord(KnownRecord):
 
 
 def parse_record(text: bytes) -> InitRecord:
-    boot, oom, refusals, unheard, unstarted, unchanged = "", 0, 0, 0, "", False
+    boot, oom, refusals, unheard, unstarted, unasked, unchanged = "", 0, 0, 0, "", False, False
     held_exit = ended = started_at = ended_at = None
     for line in text[:MOST_RECORD].decode("utf-8", "replace").split("\n")[:-1]:
         with contextlib.suppress(ValueError, OverflowError, OSError):
@@ -39,6 +40,8 @@ def parse_record(text: bytes) -> InitRecord:
                     started_at, boot = _moment(at), boot_id
                 case ["oom", count]:
                     oom = int(count)
+                case ["unasked"]:
+                    unasked = True
                 case ["unchanged"]:
                     unchanged = True
                 case ["refused", count]:
@@ -65,6 +68,7 @@ def parse_record(text: bytes) -> InitRecord:
         exit=ended,
         ended_at=ended_at,
         unstarted=unstarted,
+        unasked=unasked,
         unchanged=unchanged,
     )
 
