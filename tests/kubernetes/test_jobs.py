@@ -107,6 +107,23 @@ def test_a_pod_that_somebody_deletes_ends_with_its_true_status_and_is_started_ag
     is_gone(cluster, job)
 
 
+def test_the_pod_of_a_run_that_was_lost_is_removed_also_by_the_next_server(
+    server: LiveServer, cluster: Cluster
+):
+    """The server is killed when it has noted that the run is lost, and before it has removed the pod."""
+    job = submit(server, WAITS)
+    wait_for(lambda: "ready" in lines(server, job), "that its program runs")
+    lost = pod_of(cluster, job)
+    server.kill()
+    (server.home / "kubernetes" / "jobs" / job.rpartition("/")[2] / "0/0-0/0/lost").touch()
+    server.start()
+    wait_for(lambda: lines(server, job) == ["ready", "ready"], "its second run")
+    wait_for(lambda: len(objects(cluster, job)) == 3, "that the pod of its first run is gone")
+    assert pod_of(cluster, job) != lost
+    server.cancel(job)
+    is_gone(cluster, job)
+
+
 def test_a_program_that_failed_before_its_pod_was_deleted_has_failed_by_itself(
     server: LiveServer, cluster: Cluster
 ):

@@ -112,8 +112,8 @@ class ClusterBackend:
             lambda run: self._hint(run.key.name.job),
             Surroundings(
                 peers=self._runs.of_attempt,
-                is_node_silent=self._is_node_silent,
-                is_drained=self._is_drained,
+                is_node_silent=lambda node: self._nodes.is_silent(node),  # noqa: PLW0108 - `start` makes it
+                is_drained=lambda node: self._nodes.is_drained(node),  # noqa: PLW0108
                 read_state=self._state,
                 give_names=lambda run: self._objects.give_names(run.key.name.job),
             ),
@@ -322,12 +322,6 @@ class ClusterBackend:
             template=self._choices.template,
         )
 
-    def _is_node_silent(self, node: str) -> bool:
-        return self._nodes.is_silent(node)
-
-    def _is_drained(self, node: str) -> bool:
-        return self._nodes.is_drained(node)
-
     # Beginning
 
     def _open(self) -> list[tuple[str, list[PodRun]]]:
@@ -350,9 +344,11 @@ class ClusterBackend:
         self._images.init = str(body["metadata"]["name"])
 
     def _find_again(self, run: PodRun) -> None:
+        pod = self._pods.objects.get(run.pod)
+        if run.is_lost and pod is not None:
+            self._supervisor.take_away(run)
         if run.gone.is_set() or not run.pod:
             return
-        pod = self._pods.objects.get(run.pod)
         if pod is None and not Path(run.folder, "created").exists():
             return  # never created: it is launched again
         run.state = None if pod is None else self._state(pod)

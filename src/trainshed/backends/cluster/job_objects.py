@@ -5,13 +5,18 @@ there already is left as it is, and what is gone already is no fault.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 
 from trainshed.backends.cluster import pod as pods
 from trainshed.backends.cluster.api import FORBIDDEN, ApiFault, ClusterApi
 from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod_variables import MANY
 from trainshed.backends.cluster.run import PodRun
+
+log = logging.getLogger(__name__)
+
+_LEAST_PAUSE, _MOST_PAUSE = 0.2, 5.0  # seconds before a pod that could not be removed is tried again
 
 
 class JobObjects:
@@ -82,6 +87,21 @@ async def take_away(api: ClusterApi, pod: str) -> None:
     """Delete a pod at once, with our finalizer. One that is not there is no fault."""
     if await let_go(api, pod):
         await api.delete("pods", pod, grace=0)
+
+
+async def take_away_at_last(api: ClusterApi, pod: str, is_meant: Callable[[], bool]) -> None:
+    """However long the API is away: a pod that stays takes room, which its next run may need."""
+    pause = _LEAST_PAUSE
+    while is_meant():
+        try:
+            await take_away(api, pod)
+            return
+        except ApiFault as fault:
+            if not fault.passing:
+                log.warning("pod %s cannot be removed: %s", pod, fault.message)
+                return
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, _MOST_PAUSE)
 
 
 async def let_go(api: ClusterApi, pod: str) -> bool:

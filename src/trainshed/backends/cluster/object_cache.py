@@ -18,7 +18,7 @@ from trainshed.background_tasks import BackgroundTasks
 log = logging.getLogger(__name__)
 
 _OPENING = 0.5  # seconds in which a watch usually begins
-_LEAST_PAUSE, _MOST_PAUSE = 0.2, 10.0  # seconds before an API that failed is asked again
+_LEAST_PAUSE, _MOST_PAUSE = 0.2, 3.0  # seconds before an API that failed is asked again
 
 
 class ObjectCache:

@@ -138,6 +138,10 @@ class PodRun(KnownRun):
         self.leave_note("interrupted", sentence)
 
     @property
+    def is_lost(self) -> bool:
+        return self.observation is not None and self.observation.sight is Sight.LOST
+
+    @property
     def ended_by_itself(self) -> bool:
         """Whether its program ended well before somebody deleted its pod.
 

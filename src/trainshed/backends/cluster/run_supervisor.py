@@ -15,7 +15,7 @@ from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.channel import PodChannel
 from trainshed.backends.cluster.file_exchange import FileExchange
 from trainshed.backends.cluster.gang_start import GangStart
-from trainshed.backends.cluster.job_objects import take_away
+from trainshed.backends.cluster.job_objects import take_away, take_away_at_last
 from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod_connection import ChannelBroken, PodDoor
 from trainshed.backends.cluster.pod_reach import unheard_note
@@ -140,6 +140,11 @@ class PodRunSupervisor:
             await run.pause(_AGAIN)
         if not run.gone.is_set() and run.state is not None and run.state.has_not_begun:
             await self._withdraw(run, _KILLED)  # its node was told to end it, and has not begun it since
+
+    def take_away(self, run: PodRun) -> None:
+        """Remove the pod of a run that is lost, in the background, unless there is a new one of its name."""
+        is_meant = lambda: self._by_pod.get(run.pod) in (None, run)  # noqa: E731
+        self._background.run(take_away_at_last(self._api, run.pod, is_meant))
 
     # One run
 
@@ -316,12 +321,8 @@ class PodRunSupervisor:
         """Nobody can know how it ended. Should its machine come back, nothing of it may run on there."""
         self._see_interruption(run, Exit(), interruption)
         run.mark("lost")
-        self._background.run(self._take_away(run))
+        self.take_away(run)
         self._end(run, Exit())
-
-    async def _take_away(self, run: PodRun) -> None:
-        with contextlib.suppress(ApiFault):
-            await take_away(self._api, run.pod)
 
     def _end_by(self, run: PodRun, signal: int, *, oom: int = 0) -> None:
         """It was killed, and its init could not tell: write that for it."""
