@@ -60,6 +60,12 @@ def test_a_job_whose_id_kubernetes_would_refuse_is_not_safe(job: str):
     assert not is_safe(job)
 
 
+@pytest.mark.parametrize(("cpus", "told"), [(2 / 3, "666m"), (0.57, "570m"), (1, "1000m"), (0.0001, "1m")])
+def test_the_pods_of_a_gang_that_shares_a_node_ask_for_no_more_than_it_has(cpus: float, told: str):
+    pod = render_pod(replace(LAUNCH, placement=replace(PLACE, cpus=cpus)), FRAME)
+    assert pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] == told
+
+
 def test_a_pod_goes_to_the_node_of_its_placement_or_anywhere():
     affinity = render_pod(LAUNCH, FRAME)["spec"]["affinity"]["nodeAffinity"]
     [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]

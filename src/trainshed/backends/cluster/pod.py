@@ -23,6 +23,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
 from trainshed.core.names import RunKey
 from trainshed.core.nfs import NfsMount
+from trainshed.core.place import EPSILON
 
 GROUP = "trainshed.dev"
 HOME, JOB, TASK, RUN = f"{GROUP}/home", f"{GROUP}/job", f"{GROUP}/task", f"{GROUP}/run"
@@ -279,7 +280,8 @@ def _init_name(program: bytes) -> str:
 
 def _resources(launch: Launch) -> Object:
     place, memory = launch.placement, memory_limit(launch.placement, launch.room)
-    limits: Object = {"cpu": f"{max(round(place.cpus * 1000), 1)}m", "memory": str(memory.most)}
+    # Rounded down: three thirds of a node's CPUs must not be more than it has. Shares of a CPU are floats.
+    limits: Object = {"cpu": f"{max(int(place.cpus * 1000 + EPSILON), 1)}m", "memory": str(memory.most)}
     if place.gpus:
         limits[GPU] = str(len(place.gpus))
     return {"limits": limits, "requests": {**limits, "memory": str(min(memory.most, place.memory))}}
