@@ -16,6 +16,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainshed.api.answer_headers import sealing
+from trainshed.api.audit_trail import AuditedCall
 from trainshed.api.call import (
     MOST_DIGITS,
     SOCKET,
@@ -33,7 +34,7 @@ from trainshed.api.request_gate import AdmittedRequest, RequestGate, request_tar
 from trainshed.api.route import Route
 from trainshed.api.talk import serve_socket
 from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Unavailable, Violation
-from trainshed.core.permission import Principal
+from trainshed.core.permission import ANONYMOUS, Principal
 from trainshed.wire import status
 from trainshed.wire.json_body import parse_object
 
@@ -104,13 +105,27 @@ class _App:
         if match is None:
             return _error(NotFound(f"There is no method {request.method} {target.shown_path}."))
         route, path = match
+        audited = AuditedCall(
+            method=route.method,
+            address=request.client.host if request.client else "",
+            path=target.shown_path,
+            project=path.get("project") or request.query_params.get("project", ""),
+        )
         try:
             principal = await self._gate.enter(target, request.headers, route.method)
         except TrainshedError as error:
-            return _error(error)
+            refusal = _error(error)
+            self._note(ANONYMOUS, audited, refusal.status_code, str(error))
+            return refusal
         call = _call(request, path, route.method, target)
         reply = await _reply_of(route, target, self._with_principal(call, principal))
-        return packed(_response(reply), request.headers)
+        response = packed(_response(reply), request.headers)
+        self._note(principal, audited, response.status_code)
+        return response
+
+    def _note(self, principal: Principal, call: AuditedCall, code: int, reason: str = "") -> None:
+        if self._gate.audit is not None:
+            self._gate.audit.note(principal, call, code, reason)
 
     def _match(self, verb: str, target: AdmittedRequest) -> tuple[Route, dict[str, str]] | None:
         """The first row for the request, with the values in its path."""

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Invalid, NotFound, Violation
-from trainshed.core.permission import ANONYMOUS, Permission, Principal
+from trainshed.core.permission import ANONYMOUS, Permission, Principal, PrincipalKind
 from trainshed.wire.page import UNSIGNED, PageTokens
 
 SOCKET = "SOCKET"  # takes the place of a verb in the table: a WebSocket
@@ -69,7 +69,9 @@ class Call:
         return key
 
     def submitter(self) -> str:
-        """The user's name that our own clients send, percent-encoded: information, not proof. Often empty."""
+        """The account; else the name that our own clients send, percent-encoded: information, not proof."""
+        if self.principal.kind is PrincipalKind.ACCOUNT:
+            return self.principal.id
         name = unquote(self.headers.get("x-trainshed-user", ""))
         if len(name) > MOST_SUBMITTER or not name.isprintable():
             sentence = f"must be a name of at most {MOST_SUBMITTER} printable characters."

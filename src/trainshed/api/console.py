@@ -62,7 +62,7 @@ class ConsoleHandlers:
         return {"version": self.version, "lastHint": self.last_hint()}
 
     async def ticket(self, call: Call) -> Json:
-        word, until_at = self.sign_ins.ticket()
+        word, until_at = self.sign_ins.ticket(call.principal)
         return {"ticket": word, "path": f"/console/#ticket={word}", "expireTime": time_text(until_at)}
 
     async def sign_in(self, call: Call) -> Reply:

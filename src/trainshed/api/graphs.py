@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from trainshed.api.call import Call, RawAnswer, Reply
+from trainshed.api.permitted import require
 from trainshed.core.errors import Invalid, Violation
 from trainshed.core.graphs import GraphRange
 from trainshed.core.metrics import Progress
+from trainshed.core.permission import Permission, Resource
 from trainshed.service.graphs import GraphService
 from trainshed.service.jobs import JobService
 from trainshed.wire.comparison import parse_comparison
@@ -38,6 +40,8 @@ class GraphHandlers:
 
     async def compare(self, call: Call) -> Reply:
         asked = parse_comparison(call.body)
+        for project in {project for project, _, _ in asked.names}:
+            require(call, Permission.JOBS_GET, Resource(project))
         if asked.names:
             jobs, has_more = await self.graphs.jobs_named(asked.names), False
         else:

@@ -7,11 +7,13 @@ last line is an `error` like that of any refusal. An empty line is a heartbeat.
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainshed.api.call import Call, Json, RawAnswer, StreamAnswer
+from trainshed.api.permitted import require
 from trainshed.core.errors import TrainshedError
-from trainshed.core.image import ImageStep
+from trainshed.core.image import ImageStep, project_in
+from trainshed.core.permission import Permission, Resource
 from trainshed.service.images import ImageService
 from trainshed.wire import status
 from trainshed.wire.image import (
@@ -32,27 +34,35 @@ class ImageHandlers:
     service: ImageService
 
     async def find(self, call: Call) -> Json:
-        return {
-            "images": [render_image(image, jobs) for image, jobs in await self.service.all()],
-            "inProgress": [render_work(work) for work in self.service.going],
-        }
+        """Of the whole server. Those named after projects that the caller may not see are left out."""
+        images: list[Json] = []
+        for image, jobs in await self.service.all():
+            names = tuple(name for name in image.names if _is_seen(call, name))
+            digests = tuple(name for name in image.digests if _is_seen(call, name))
+            if names or not image.names:
+                images.append(render_image(replace(image, names=names, digests=digests), jobs))
+        going = [render_work(work) for work in self.service.going if _is_seen(call, work.name)]
+        return {"images": images, "inProgress": going}
 
     async def pull(self, call: Call) -> StreamAnswer:
-        return await _stream(self.service.pull(read_name(call.body)))
+        return await _stream(self.service.pull(_allowed(call, read_name(call.body))))
 
     async def push(self, call: Call) -> StreamAnswer:
-        return await _stream(self.service.push(read_name(call.body)))
+        return await _stream(self.service.push(_allowed(call, read_name(call.body))))
 
     async def build(self, call: Call) -> StreamAnswer:
-        sent = asyncio.Event()
-        return await _stream(self.service.build(_noting(call.chunks, sent), parse_recipe(call.query)), sent)
+        sent, recipe = asyncio.Event(), parse_recipe(call.query)
+        for name in recipe.tags:
+            _allowed(call, name)
+        return await _stream(self.service.build(_noting(call.chunks, sent), recipe), sent)
 
     async def load(self, call: Call) -> StreamAnswer:
         sent = asyncio.Event()
         return await _stream(self.service.load(_noting(call.chunks, sent)), sent)
 
     async def save(self, call: Call) -> RawAnswer:
-        pieces = self.service.save(parse_names(call.query, "names"))
+        names = [_allowed(call, name) for name in parse_names(call.query, "names")]
+        pieces = self.service.save(tuple(names))
         first = await anext(pieces, b"")  # a missing image is refused before the answer begins
 
         async def whole() -> AsyncIterator[bytes]:
@@ -63,12 +73,26 @@ class ImageHandlers:
         return RawAnswer(whole(), headers={"content-type": "application/x-tar"})
 
     async def tag(self, call: Call) -> Json:
-        await self.service.tag(read_name(call.body), read_name(call.body, "tag"))
+        names = read_name(call.body), read_name(call.body, "tag")
+        await self.service.tag(*(_allowed(call, name) for name in names))
         return {}
 
     async def remove(self, call: Call) -> Json:
         force = call.body.get("force") is True
-        return {"removed": list(await self.service.remove(read_names(call.body), force=force))}
+        names = tuple(_allowed(call, name) for name in read_names(call.body))
+        return {"removed": list(await self.service.remove(names, force=force))}
+
+
+def _is_seen(call: Call, name: str) -> bool:
+    project = project_in(name)
+    return not project or call.principal.sees(project)
+
+
+def _allowed(call: Call, name: str) -> str:
+    """The name of an image; Forbidden where it is named after a project that the caller may not see."""
+    if not _is_seen(call, name):
+        require(call, Permission.IMAGES_READ, Resource(project_in(name)))
+    return name
 
 
 async def _noting(chunks: AsyncIterator[bytes], over: asyncio.Event) -> AsyncIterator[bytes]:

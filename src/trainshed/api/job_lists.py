@@ -69,8 +69,11 @@ class JobListHandlers:
         values = await self.lists.complete(_query(call), _COMPLETED[name], prefix, MOST_VALUES)
         return {"values": render_values(values)}
 
-    async def projects(self, _: Call) -> Json:
-        return {"projects": render_projects(await self.lists.projects())}
+    async def projects(self, call: Call) -> Json:
+        """Those in which the caller may see jobs."""
+        projects = await self.lists.projects()
+        seen = {name: counts for name, counts in projects.items() if call.principal.sees(name)}
+        return {"projects": render_projects(seen)}
 
 
 def _query(call: Call) -> JobQuery:

@@ -7,10 +7,12 @@ from typing import cast
 
 from trainshed.api import gcloud
 from trainshed.api.call import Call, Json
+from trainshed.api.permitted import require
 from trainshed.core.errors import Invalid, Violation
 from trainshed.core.event import Event
 from trainshed.core.job import Job
 from trainshed.core.logs import Line, LogQuery
+from trainshed.core.permission import Permission, Resource
 from trainshed.core.ports import Clock
 from trainshed.core.study import Study
 from trainshed.service.log_windows import ProjectJobs
@@ -30,6 +32,8 @@ class LogHandlers:
 
     async def search(self, call: Call) -> Json:
         ask = _Ask.of(call)
+        for project in ask.projects:
+            require(call, Permission.LOGS_READ, Resource(project))
         streams = gcloud.streams_logs(call.user_agent)
         text = gcloud.without_upper_bound(ask.filter) if streams else ask.filter
         parsed = log_filter.parse(text)

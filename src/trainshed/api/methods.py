@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from trainshed.api.accounts import AccountHandlers, account_methods
 from trainshed.api.call import ANY_SIZE, MOST_JOB, SOCKET, Handler, Method
 from trainshed.api.call import row as _row
 from trainshed.api.code import MOST_MANIFEST, CodeHandlers
@@ -70,6 +71,7 @@ class Handlers:
     queue: QueueHandlers
     vizier: VizierHandlers
     tokens: GoogleTokens
+    accounts: AccountHandlers
 
 
 def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...]:
@@ -79,7 +81,8 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
         _row("GET", "/healthz", handlers.health.check, Permission.PUBLIC),
         _row("POST", "/v2/entries:list", entries.search, Permission.LOGS_READ),
         _row("GET", "/v1/projects", handlers.job_lists.projects, Permission.JOBS_LIST),
-        _row("GET", "/metrics", handlers.metrics.prometheus, Permission.SERVER_READ),
+        _row("GET", "/metrics", handlers.metrics.prometheus, Permission.METRICS_READ),
+        *account_methods(handlers.accounts),
         *_console(handlers.console),
     ]
     for version in VERSIONS:

@@ -22,16 +22,26 @@ def permitted(handler: Handler, permission: Permission) -> Handler:
 
 
 async def _check(call: Call, permission: Permission) -> None:
-    listed = Resource(call.query.get("project", "")) if permission is Permission.BUCKETS_LIST else None
-    _require(call, permission, listed)
+    require(call, permission, _project(call, permission))
     if call.principal.kind is PrincipalKind.OWNER:
         return  # the owner may use every bucket: spare the lookup
     for name in _buckets(call):
         bucket = await call.look(name)
-        _require(call, permission, Resource(bucket.project, bucket=name))
+        require(call, permission, Resource(bucket.project, bucket=name))
 
 
-def _require(call: Call, permission: Permission, resource: Resource | None) -> None:
+def _project(call: Call, permission: Permission) -> Resource | None:
+    """The project that the call names; None where it names none."""
+    of_account = call.principal.kind is PrincipalKind.ACCOUNT
+    if of_account and "project" in call.path:
+        return Resource(call.path["project"])
+    if permission is Permission.BUCKETS_LIST or (of_account and permission is Permission.BUCKETS_WRITE):
+        return Resource(call.query.get("project", ""))
+    return None
+
+
+def require(call: Call, permission: Permission, resource: Resource | None) -> None:
+    """For handlers too, of calls that name projects in their bodies."""
     decision = allowed(call.principal, permission, resource)
     if not decision:
         raise Forbidden(decision.reason)

@@ -29,8 +29,13 @@ class QueueHandlers:
         return call.pages.render("jobs", rows, next_cursor, question) | {"totalSize": page.total}
 
     async def preparations(self, call: Call) -> Json:
-        """Of the whole server: what one job brings others use as well."""
-        return {"preparations": [render_preparation(item, jobs) for item, jobs in self.service.preparing()]}
+        """Of the whole server: what one job brings others use as well. Without what only others wait for."""
+        preparations: list[Json] = []
+        for item, jobs in self.service.preparing():
+            seen = [job for job in jobs if call.principal.sees(job.project)]
+            if seen or not jobs:
+                preparations.append(render_preparation(item, seen))
+        return {"preparations": preparations}
 
 
 def _rendered(row: QueueRow) -> Json:

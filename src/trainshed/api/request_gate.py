@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainshed.api.audit_trail import AuditTrail
 from trainshed.api.call import Method
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Forbidden, NotFound, Unauthenticated
@@ -64,6 +65,7 @@ class RequestGate:
     access: AccessService | None = None  # None: jobs have no tokens here
     pages: PageTokens = UNSIGNED
     browsers: BrowserSessions | None = None  # None: sessions open nothing here
+    audit: AuditTrail | None = None  # None: nothing is written down
 
     async def enter(self, target: AdmittedRequest, headers: Mapping[str, str], method: Method) -> Principal:
         """The caller; Unauthenticated or Forbidden where the credentials are wrong."""

@@ -5,7 +5,8 @@ from typing import Protocol, cast, runtime_checkable
 
 from trainshed.api.call import Call, Json, Reply
 from trainshed.api.storage_answer import bucket_of, json_answer, nothing
-from trainshed.core.bucket import PAGE, BucketInfo
+from trainshed.core.bucket import NOBODY, PAGE, BucketInfo
+from trainshed.core.errors import Invalid, Violation
 from trainshed.core.permission import PrincipalKind
 from trainshed.service.storage import StorageService
 from trainshed.wire.storage import fault, number, render_bucket, text
@@ -39,9 +40,12 @@ class StorageBucketHandlers:
         check_bucket(call.body)
         if call.flag("enableObjectRetention"):
             check_bucket({"objectRetention": True})
+        project = call.query.get("project", "")
+        if call.principal.kind is PrincipalKind.ACCOUNT and project in NOBODY:
+            raise Invalid((Violation("project", "must be given: a bucket without one is everybody's."),))
         made = await self.storage.create(
             text(call.body, "name"),
-            call.query.get("project", ""),
+            project,
             text(call.body, "location"),
             lambda plain: _changed(plain, call.body),
         )
@@ -50,6 +54,10 @@ class StorageBucketHandlers:
     async def find(self, call: Call) -> Reply:
         project = call.principal.project or call.query.get("project", "")
         buckets = await self.storage.of_project(project, call.query.get("prefix", ""))
+        if call.principal.kind is PrincipalKind.ACCOUNT:
+            buckets = tuple(
+                item for item in buckets if item.project in NOBODY or call.principal.sees(item.project)
+            )
         size = min(number(call.query, "maxResults") or PAGE, PAGE)
         rest = [item for item in buckets if item.name > call.query.get("pageToken", "")]
         answer: Json = {"kind": "storage#buckets"}

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 
 from trainshed.api.beats import with_beats
 from trainshed.api.call import Call, Reply, StreamAnswer
+from trainshed.api.permitted import require
 from trainshed.api.stream_slots import StreamSlots
 from trainshed.core.errors import Invalid, Unavailable, Violation
 from trainshed.core.job import Job
+from trainshed.core.permission import Permission, Resource
 from trainshed.service.hints import ANY_JOB, HintListener, JobHint, JobHints, News
 from trainshed.service.jobs import JobService
 from trainshed.service.log_lines import LogLineService
@@ -42,22 +44,23 @@ class WatchOfJobs:
         if job:
             await self.jobs.get(project, location, job)
         after = call.query.get("after") or call.headers.get("last-event-id", "")
-        logs = await self._named("logs", call.query.get("logs", ""))
+        logs = await self._named(call, "logs")
         measured = call.query.get("metrics", "")
         if measured != ANY_JOB:
-            await self._named("metrics", measured)
+            await self._named(call, "metrics")
         where = (project, location, job, after, measured)
         events = self._events(where, logs)
         stream = with_beats(self.streams.limited(events), b": still here\n\n")
         return StreamAnswer(stream, "text/event-stream")
 
-    async def _named(self, field: str, name: str) -> Job | None:
-        """The job of that full name; None without a name."""
-        if not name:
+    async def _named(self, call: Call, field: str) -> Job | None:
+        """The job that the query names in full; None where it names none."""
+        if not (name := call.query.get(field, "")):
             return None
         if (match := _NAME.fullmatch(name)) is None:
             wanted = "projects/PROJECT/locations/LOCATION/customJobs/JOB"
             raise Invalid((Violation(field, f"{field} must be {wanted}, not '{name[:100]}'."),))
+        require(call, Permission.LOGS_READ, Resource(match[1]))
         return await self.jobs.get(*match.groups())
 
     async def _events(self, where: tuple[str, str, str, str, str], logs: Job | None) -> AsyncGenerator[bytes]:

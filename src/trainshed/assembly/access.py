@@ -1,18 +1,23 @@
-"""Who may do what: people by the server's token, programs of jobs by tokens of their own."""
+"""Who may do what: people by the server's token or an account's, programs of jobs by tokens of their own."""
 
 import os
 from dataclasses import dataclass
 
+from trainshed.api.audit_trail import AuditTrail
 from trainshed.api.request_gate import BrowserSessions, RequestGate
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
 from trainshed.certificates import Certificates
 from trainshed.core.google import HOSTS
+from trainshed.identity.account_tokens import AccountTokens
+from trainshed.identity.audit_files import AuditFiles
+from trainshed.identity.directory_file import DirectoryFile
 from trainshed.identity.job_token import SignedJobTokens
 from trainshed.identity.open import NoAuthentication
 from trainshed.identity.session import SignedSessions
 from trainshed.identity.token import TokenFile
 from trainshed.service.access import AccessService
+from trainshed.service.accounts import AccountService
 from trainshed.wire.page import PageTokens
 
 
@@ -22,6 +27,7 @@ class Access:
     gate: RequestGate
     sessions: SignedSessions
     certificates: Certificates  # by which programs trust this server under Google's names
+    accounts: AccountService
 
 
 def make_access(shared: SharedParts, storage: Storage) -> Access:
@@ -36,12 +42,22 @@ def make_access(shared: SharedParts, storage: Storage) -> Access:
         address=shared.address,
         grants=storage.grants,
     )
-    authenticator = TokenFile(home / "token") if settings.auth else NoAuthentication()
-    sessions = SignedSessions(tokens.secret, authenticator.current)
+    owner = TokenFile(home / "token") if settings.auth else NoAuthentication()
+    directories = DirectoryFile(home / "accounts.json")
+    people = AccountTokens(owner, directories, shared.clock)
+    sessions = SignedSessions(tokens.secret, owner.current, people.principal)
+    audit = AuditFiles(home / "audit")
     gate = RequestGate(
-        authenticator,
+        people,
         service,
         PageTokens.signed_with(tokens.secret),
         BrowserSessions(sessions, shared.clock),
+        AuditTrail(audit, shared.clock),
     )
-    return Access(service=service, gate=gate, sessions=sessions, certificates=certificates)
+    return Access(
+        service=service,
+        gate=gate,
+        sessions=sessions,
+        certificates=certificates,
+        accounts=AccountService(directories, audit, shared.clock),
+    )

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.types import ASGIApp, Scope
 
 from trainshed import __version__
+from trainshed.api.accounts import AccountHandlers
 from trainshed.api.app import make_app
 from trainshed.api.call import Method
 from trainshed.api.code import CodeHandlers
@@ -55,6 +56,7 @@ from trainshed.dialects.kubernetes.http import ManifestHandlers, kubernetes_meth
 from trainshed.dialects.kubernetes.service import ManifestService
 from trainshed.identity.origin import foreign_headers
 from trainshed.service.access import AccessService
+from trainshed.service.accounts import AccountService
 from trainshed.service.asked_studies import AskedStudies
 from trainshed.service.hints import JobHints
 from trainshed.service.job_lists import JobLists
@@ -84,7 +86,7 @@ def make_api(
 ) -> HttpApi:
     gate = access.gate
     sign_ins = SignInService(gate.authenticator, access.sessions, shared.clock)
-    handlers = make_handlers(services, studies, job_hints, sign_ins)
+    handlers = make_handlers(services, studies, job_hints, sign_ins, access.accounts)
     hosts = own_hosts(shared)
     storage = storage_methods(handlers.storage)
     table = methods(handlers, dialect_methods(services, studies))
@@ -141,7 +143,11 @@ class JobOfConnection:
 
 
 def make_handlers(
-    services: Services, studies: Studies, job_hints: JobHints, sign_ins: SignInService
+    services: Services,
+    studies: Studies,
+    job_hints: JobHints,
+    sign_ins: SignInService,
+    accounts: AccountService,
 ) -> Handlers:
     jobs, logs, offer, clock = services.jobs, services.logs, services.offer, services.jobs.clock
     progress, access = services.metrics.board.progress, services.access
@@ -174,6 +180,7 @@ def make_handlers(
         caches=ImageCacheHandlers(services.image_caches),
         vizier=VizierHandlers(AskedStudies(studies.service), studies.trials, study_views, clock),
         tokens=GoogleTokens(access),
+        accounts=AccountHandlers(accounts),
         images=ImageHandlers(services.images),
         nodes=NodeHandlers(services.nodes),
         queue=QueueHandlers(services.queue),

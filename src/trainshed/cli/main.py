@@ -45,6 +45,15 @@ SECTIONS: dict[str, dict[str, str]] = {
         "kube": "See to what jobs left in a Kubernetes cluster, without a server.",
         "env": "Print the variables that point gcloud and scripts at the server.",
     },
+    "People": {
+        "login": "Sign in to a server with a token, for all commands that follow.",
+        "whoami": "Say who you are to the server, and what you may do.",
+        "tokens": "Make, see and revoke tokens of accounts.",
+        "users": "See, add, disable and remove accounts of people and services.",
+        "groups": "See, set and remove groups: accounts that get roles together.",
+        "roles": "See, give and take roles: viewer, user or admin.",
+        "audit": "Show who changed what, from where, and who was refused.",
+    },
     "Other ways in": {
         "ai": "Speak gcloud's grammar: ai custom-jobs, ai hp-tuning-jobs.",
         "docker-shim": "Make a `docker` that gcloud can build and run images with.",

@@ -12,6 +12,7 @@ from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.trouble import EarlyError
 from trainshed.client import ApiError, ApiViolation, Client, ClientError, Target, Unreachable, discover
 
+_OWN_TOKEN = "the server keeps its token in the file `token` in its home"
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -92,9 +93,9 @@ def explain(error: ClientError, target: Target) -> CommandFailed:
         origin = f"the token comes from {target.token_from}"
         if target.token is None:
             origin = f"no token was found: there is no {target.token_from}, and TRAINSHED_TOKEN is not set"
-        return CommandFailed(
-            error.message, [origin, "the server keeps its token in the file `token` in its home"]
-        )
+        is_account = (target.token or "").startswith("ts.")
+        further = "see who you are with: trainshed whoami" if is_account else _OWN_TOKEN
+        return CommandFailed(error.message, [origin, further])
     if len(error.violations) == 1 and error.message.endswith(error.violations[0].description):
         return CommandFailed(violation_text(error.violations[0]))  # the message says the same
     return CommandFailed(error.message, violations(error.violations))

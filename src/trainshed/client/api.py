@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from types import TracebackType
 
+    from trainshed.client.accounts import AccountsClient
     from trainshed.client.discovery import Target
     from trainshed.client.image_caches import ImageCachesClient
     from trainshed.client.images import ImagesClient
@@ -124,6 +125,12 @@ class Client:
         from trainshed.client.machines import MachinesClient
 
         return MachinesClient(self._connection, self.place())
+
+    def accounts(self) -> "AccountsClient":
+        """The accounts of the same server: who may come in, and what they did."""
+        from trainshed.client.accounts import AccountsClient
+
+        return AccountsClient(self._connection)
 
     def studies(self) -> "StudiesClient":
         """The studies of the same server: searches for good parameters."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 DEFAULT_URL = "http://127.0.0.1:8080"
 DEFAULT_PROJECT = "local"
 DEFAULT_LOCATION = "us-central1"
+LOGIN = "login.json"  # in the home: the server and the token of `trainshed login`
 SERVER_VARIABLES = ("TRAINSHED_URL", "TRAINSHED_TOKEN", "TRAINSHED_TOKEN_FILE")
 
 
@@ -60,13 +61,18 @@ def discover(
     if home:
         env = {name: value for name, value in env.items() if name not in SERVER_VARIABLES}
     folder = str(home or os.path.expanduser(env.get("TRAINSHED_HOME") or "~/.trainshed"))
-    address, address_from = _address(url, folder, env)
+    login = {} if home else _login(folder)
+    address, address_from = _address(url, folder, env, login)
+    is_login = bool(login) and address == login["url"] and address_from != "TRAINSHED_URL"
     project_names = ("TRAINSHED_PROJECT", "CLOUDSDK_CORE_PROJECT", "GOOGLE_CLOUD_PROJECT")
     return Target(
         folder,
         (address.rstrip("/"), address_from),
-        _token(folder, env),
-        project or _first(env, project_names) or DEFAULT_PROJECT,
+        _token(folder, env, login if is_login else {}),
+        project
+        or _first(env, project_names)
+        or (login.get("project") if is_login else "")
+        or DEFAULT_PROJECT,
         location or _first(env, ("TRAINSHED_LOCATION", "CLOUDSDK_AI_REGION")) or DEFAULT_LOCATION,
     )
 
@@ -75,11 +81,34 @@ def _first(env: "Mapping[str, str]", names: tuple[str, ...]) -> str | None:
     return next((env[name] for name in names if env.get(name)), None)
 
 
-def _address(url: str | None, home: str, env: "Mapping[str, str]") -> tuple[str, str]:
+def _login(home: str) -> "dict[str, str]":
+    """What `trainshed login` wrote; empty where nobody has signed in."""
+    path = f"{home}/{LOGIN}"
+    text = _read(path)
+    if text is None:
+        return {}
+    from trainshed.client.notation import loads
+
+    try:
+        login = loads(text)
+        return {
+            "url": str(login["url"]),
+            "token": str(login["token"]),
+            "project": str(login.get("project", "")),
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ClientError(f"{path} is not what a login writes; run: trainshed login") from error
+
+
+def _address(
+    url: str | None, home: str, env: "Mapping[str, str]", login: "Mapping[str, str]"
+) -> tuple[str, str]:
     if url:
         return url, "--url"
     if env.get("TRAINSHED_URL"):
         return env["TRAINSHED_URL"], "TRAINSHED_URL"
+    if login:
+        return login["url"], f"{home}/{LOGIN}"
     note = f"{home}/server.json"
     text = _read(note)
     if text is None:
@@ -92,10 +121,12 @@ def _address(url: str | None, home: str, env: "Mapping[str, str]") -> tuple[str,
         raise ClientError(f"{note} is not what a server writes; remove it or give --url") from error
 
 
-def _token(home: str, env: "Mapping[str, str]") -> tuple[str | None, str]:
+def _token(home: str, env: "Mapping[str, str]", login: "Mapping[str, str]") -> tuple[str | None, str]:
     if env.get("TRAINSHED_TOKEN"):
         return env["TRAINSHED_TOKEN"].strip(), "TRAINSHED_TOKEN"
     named = env.get("TRAINSHED_TOKEN_FILE")
+    if login and not named:
+        return login["token"], f"{home}/{LOGIN}"
     path = named or f"{home}/token"
     text = _read(path)
     if text is None and named:

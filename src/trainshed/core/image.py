@@ -112,6 +112,13 @@ def canonical(text: str) -> str:
     return parse(text).canonical
 
 
+def project_in(name: str) -> str:
+    """The project that a name of Google's registries has in it; empty where it has none."""
+    domain, _, rest = name.partition("/")
+    is_googles = domain == "gcr.io" or domain.endswith((".gcr.io", "-docker.pkg.dev"))
+    return rest.partition("/")[0] if is_googles and "/" in rest else ""
+
+
 def familiar(name: str) -> str:
     """The canonical name without what people leave out."""
     return name.removeprefix(f"{HUB}/{LIBRARY}/").removeprefix(f"{HUB}/")

@@ -5,7 +5,8 @@ compares the two, and checks whose the resource is. The API calls it after it ha
 looked up the bucket. It reads nothing and changes nothing.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
@@ -40,10 +41,18 @@ class Permission(StrEnum):
     OBJECTS_WRITE = "objects.write"
     TOKENS_READ = "tokens.read"  # a job's own token, through the metadata server's methods
     OBJECTS_BATCH = "objects.batch"  # each request inside a batch has a permission of its own
+    METRICS_READ = "metrics.read"  # of the whole server, with the names of all jobs
+    ACCOUNT_OWN = "account.own"  # who one is, and one's own tokens
+    ACCOUNTS_READ = "accounts.read"
+    ACCOUNTS_WRITE = "accounts.write"
+    ROLES_READ = "roles.read"
+    ROLES_WRITE = "roles.write"
+    AUDIT_READ = "audit.read"
 
 
 class PrincipalKind(StrEnum):
     OWNER = "owner"  # has the server's own token, or the server requires none
+    ACCOUNT = "account"  # a person or a service account, with a token of theirs
     JOB = "job"  # a program of a job, with the job's own token
     ANONYMOUS = "anonymous"
 
@@ -51,9 +60,26 @@ class PrincipalKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Principal:
     kind: PrincipalKind
-    id: str = ""  # of the job
+    id: str = ""  # of the job, or the name of the account
     project: str = ""  # of the job
-    rights: frozenset[Permission] = frozenset({Permission.PUBLIC})
+    rights: frozenset[Permission] = frozenset({Permission.PUBLIC})  # in every project
+    by_project: Mapping[str, frozenset[Permission]] = field(default_factory=dict[str, frozenset[Permission]])
+    token: str = ""  # the id of the account's token
+    limited: bool = False  # its token has fewer rights than its account
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id}".rstrip()
+
+    def rights_in(self, project: str) -> frozenset[Permission]:
+        return self.rights | self.by_project.get(project, frozenset())
+
+    @property
+    def rights_somewhere(self) -> frozenset[Permission]:
+        return self.rights.union(*self.by_project.values())
+
+    def sees(self, project: str) -> bool:
+        """Whether it may know what there is in a project."""
+        return Permission.JOBS_LIST in self.rights_in(project)
 
 
 OWNER = Principal(PrincipalKind.OWNER, rights=frozenset(Permission))
@@ -79,7 +105,7 @@ def principal_of_job(job: str, project: str) -> Principal:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """The bucket that a request names, or the project whose buckets it lists."""
+    """The project that a request names, or the bucket and whose that is."""
 
     project: str  # whose it is
     bucket: str = ""
@@ -100,6 +126,8 @@ YES = Decision()
 
 def allowed(principal: Principal, permission: Permission, resource: Resource | None = None) -> Decision:
     """Whether the principal may do it, with a reason where not. Without a resource: whether it may at all."""
+    if principal.kind is PrincipalKind.ACCOUNT:
+        return _allowed_account(principal, permission, resource)
     if permission not in principal.rights:
         return Decision(_lacks(principal, permission))
     if resource is None or principal.kind is not PrincipalKind.JOB:
@@ -116,12 +144,30 @@ def allowed(principal: Principal, permission: Permission, resource: Resource | N
     )
 
 
+def _allowed_account(principal: Principal, permission: Permission, resource: Resource | None) -> Decision:
+    """The words are the same for a project that is not there: nobody learns which ones are."""
+    if resource is None or resource.project in NOBODY:
+        if permission in principal.rights_somewhere:
+            return YES
+        return Decision(f"{principal.id} has no role with the permission {permission}.")
+    if permission in principal.rights_in(resource.project):
+        return YES
+    if resource.bucket:
+        return Decision(f"{principal.id} may not use bucket '{resource.bucket}' so ({permission}).")
+    return Decision(
+        f"{principal.id} has no permission {permission} in project '{resource.project}', or there is no such "
+        "project. Whoever administers it can give you a role: trainshed roles grant."
+    )
+
+
 def _lacks(principal: Principal, permission: Permission) -> str:
     match principal.kind:
         case PrincipalKind.JOB if permission is Permission.BUCKETS_WRITE:
             return f"Job {principal.id} may read and write objects, not make, change or remove buckets."
         case PrincipalKind.JOB:
             return f"Job {principal.id} may use objects of its project, and has no permission {permission}."
+        case PrincipalKind.ACCOUNT:
+            return f"{principal.id} has no permission {permission}."
         case PrincipalKind.ANONYMOUS:
             return f"Without a token nobody has the permission {permission}."
         case PrincipalKind.OWNER:

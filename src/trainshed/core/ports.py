@@ -11,6 +11,7 @@ from typing import Protocol
 
 from trainshed.core.caller_port import Callers
 from trainshed.core.columns import ColumnQuery, Columns
+from trainshed.core.directory import Directory
 from trainshed.core.event import Event
 from trainshed.core.fleet import Admission, Node
 from trainshed.core.image_port import ImageInventory, ImageStore
@@ -324,17 +325,28 @@ class Authenticator(Protocol):
         ...
 
 
+class DirectoryStore(Protocol):
+    """Keeps the accounts, in memory and where no kill can take them away."""
+
+    directory: Directory  # as it is now
+
+    def change(self, changed: Callable[[Directory], Directory]) -> Directory:
+        """What `changed` makes of it, once that is kept. Where it raises nothing has changed."""
+        ...
+
+
 class SessionSigner(Protocol):
-    """SessionSigner of browsers, each for somebody who has shown the server's token.
+    """SessionSigner of browsers, each for somebody who has shown the server's token or one of an account.
 
     1. a session is known to every server of the home until it ends, or until the token changes.
     2. without the home's secret nobody can make one.
+    3. a session has the rights that the token it was made with has now.
     """
 
     cookie: str  # the name of the cookie that holds a session
 
-    def issue(self, now: datetime) -> tuple[str, timedelta]:
-        """A new session, and how long it lasts."""
+    def issue(self, now: datetime, token: str = "") -> tuple[str, timedelta]:
+        """A new session, and how long it lasts. `token` is the id of an account's, or empty."""
         ...
 
     def principal(self, session: str, now: datetime) -> Principal | None:

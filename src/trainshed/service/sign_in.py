@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from trainshed.core.permission import Principal
 from trainshed.core.ports import Authenticator, Clock, SessionSigner
 from trainshed.service.tickets import Tickets
 
@@ -26,23 +27,21 @@ class SignInService:
     authenticator: Authenticator
     sessions: SessionSigner
     clock: Clock
-    _tickets: Tickets[None] = field(default_factory=lambda: Tickets[None]("the console", LIFE))
+    _tickets: Tickets[str] = field(default_factory=lambda: Tickets[str]("the console", LIFE))
 
-    def ticket(self) -> tuple[str, datetime]:
+    def ticket(self, principal: Principal) -> tuple[str, datetime]:
         """A ticket, and until when it can be used. For callers that are already known."""
-        return self._tickets.issue(None, self.clock.now())
+        return self._tickets.issue(principal.token, self.clock.now())
 
     def with_ticket(self, ticket: str) -> BrowserSession:
-        self._tickets.redeem(ticket, self.clock.now())
-        return self._session()
+        return self._session(self._tickets.redeem(ticket, self.clock.now()))
 
     def with_token(self, token: str) -> BrowserSession:
-        self.authenticator.authenticate(f"Bearer {token}")
-        return self._session()
+        return self._session(self.authenticator.authenticate(f"Bearer {token}").token)
 
     def is_signed_in(self, cookies: Mapping[str, str]) -> bool:
         word = cookies.get(self.sessions.cookie, "")
         return bool(word) and self.sessions.principal(word, self.clock.now()) is not None
 
-    def _session(self) -> BrowserSession:
-        return BrowserSession(self.sessions.cookie, *self.sessions.issue(self.clock.now()))
+    def _session(self, token: str) -> BrowserSession:
+        return BrowserSession(self.sessions.cookie, *self.sessions.issue(self.clock.now(), token))

@@ -1,24 +1,28 @@
 """Nodes as JSON. Google's API has no counterpart: the names are ours. Called by `api/nodes.py`."""
 
+from collections.abc import Callable
 from typing import Any
 
 from trainshed.core.node_use import Holding, NodeState, PartInUse
 from trainshed.core.place import Amount
 from trainshed.wire import enums
 
+_ELSEWHERE = {"job": "", "displayName": "another project", "task": ""}
 
-def render_node(state: NodeState) -> dict[str, Any]:
+
+def render_node(state: NodeState, sees: Callable[[str], bool] = lambda _: True) -> dict[str, Any]:
+    """With the names of jobs in projects that `sees` is true of. Others hold as much, without a name."""
     node = state.node
     answer: dict[str, Any] = {
         "name": node.name,
         "backends": list(node.backends),
         "capacity": render_amount(Amount(node.cpus, node.memory, len(node.gpus))),
         "free": render_amount(state.free),
-        "holders": [_holder(holding) for holding in state.holdings],
+        "holders": [_holder(holding, sees(holding.job.project)) for holding in state.holdings],
         "use": _use(state),
     }
     if node.gpus:
-        answer |= {"gpuName": node.gpu_kind, "gpus": _gpus(state)}
+        answer |= {"gpuName": node.gpu_kind, "gpus": _gpus(state, sees)}
     return answer | ({"acceleratorType": node.accelerator} if node.gpus and node.accelerator else {})
 
 
@@ -26,13 +30,17 @@ def render_amount(amount: Amount) -> dict[str, Any]:
     return {"cpus": round(amount.cpus, 3), "memoryBytes": str(amount.memory), "gpus": amount.gpus}
 
 
-def _holder(holding: Holding) -> dict[str, Any]:
-    job, place = holding.job, holding.placement
+def _names(holding: Holding, is_seen: bool) -> dict[str, Any]:
+    if not is_seen:
+        return dict(_ELSEWHERE)
+    return {"job": holding.job.name, "displayName": holding.job.display_name, "task": holding.task}
+
+
+def _holder(holding: Holding, is_seen: bool) -> dict[str, Any]:
+    place = holding.placement
     answer: dict[str, Any] = {
-        "job": job.name,
-        "displayName": job.display_name,
-        "state": enums.state_name(job.status.state),
-        "task": holding.task,
+        **_names(holding, is_seen),
+        "state": enums.state_name(holding.job.status.state),
         "cpus": round(place.cpus, 3),
         "memoryBytes": str(place.memory),
         "gpus": list(place.gpus),
@@ -44,18 +52,14 @@ def _holder(holding: Holding) -> dict[str, Any]:
     return answer
 
 
-def _gpus(state: NodeState) -> list[dict[str, Any]]:
+def _gpus(state: NodeState, sees: Callable[[str], bool]) -> list[dict[str, Any]]:
     uses = {use.device: use for use in state.use.gpus}
     holders = {device: holding for holding in state.holdings for device in holding.placement.gpus}
     rows: list[dict[str, Any]] = []
     for device in state.node.gpus:
         row: dict[str, Any] = {"device": device, "free": device in state.free_gpus}
         if (holding := holders.get(device)) is not None:
-            row |= {
-                "job": holding.job.name,
-                "displayName": holding.job.display_name,
-                "task": holding.task,
-            }
+            row |= _names(holding, sees(holding.job.project))
         if (use := uses.get(device)) is not None:
             row |= {"share": round(use.share, 3), "memoryBytesUsed": str(use.memory)}
             row |= {"memoryBytes": str(use.memory_size)} if use.memory_size else {}

@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import T0
 from trainshed.core.errors import Forbidden
-from trainshed.core.permission import OWNER
+from trainshed.core.permission import OWNER, Principal, PrincipalKind
 from trainshed.identity.open import NoAuthentication
 from trainshed.identity.session import LIFE as SESSION_LIFE
 from trainshed.identity.session import SignedSessions
@@ -30,7 +30,7 @@ def service(clock: Clock, token: str = "token") -> SignInService:
 
 def test_a_ticket_to_the_console_is_good_once():
     sign_ins = service(Clock())
-    word, _ = sign_ins.ticket()
+    word, _ = sign_ins.ticket(OWNER)
     sign_ins.with_ticket(word)
     with pytest.raises(Forbidden, match="was used"):
         sign_ins.with_ticket(word)
@@ -39,7 +39,7 @@ def test_a_ticket_to_the_console_is_good_once():
 def test_a_ticket_to_the_console_is_good_for_a_minute():
     clock = Clock()
     sign_ins = service(clock)
-    word, until_at = sign_ins.ticket()
+    word, until_at = sign_ins.ticket(OWNER)
     assert until_at == T0 + LIFE
     clock.time = until_at + SECOND
     with pytest.raises(Forbidden, match="too old"):
@@ -48,7 +48,7 @@ def test_a_ticket_to_the_console_is_good_for_a_minute():
 
 def test_a_session_ends_by_itself_and_with_its_token():
     sign_ins = service(Clock())
-    session = sign_ins.with_ticket(sign_ins.ticket()[0]).word
+    session = sign_ins.with_ticket(sign_ins.ticket(OWNER)[0]).word
     assert sign_ins.sessions.principal(session, T0 + SESSION_LIFE - SECOND) is OWNER
     assert sign_ins.sessions.principal(session, T0 + SESSION_LIFE + SECOND) is None
     assert service(Clock(), "another").sessions.principal(session, T0) is None
@@ -61,5 +61,19 @@ def test_an_invented_session_is_nobodys(invented: str):
 
 def test_a_session_whose_end_was_changed_is_nobodys():
     sign_ins = service(Clock())
-    end, _, signature = sign_ins.with_ticket(sign_ins.ticket()[0]).word.partition(".")
+    end, _, signature = sign_ins.with_ticket(sign_ins.ticket(OWNER)[0]).word.partition(".")
     assert sign_ins.sessions.principal(f"{int(end) + 1}.{signature}", T0) is None
+
+
+def test_a_session_has_the_rights_that_its_token_has_now():
+    ann = Principal(PrincipalKind.ACCOUNT, "ann", token="1a")
+    known = {"1a": ann}
+    sessions = SignedSessions(b"secret", lambda: "token", known.get)
+    sign_ins = SignInService(NoAuthentication(), sessions, Clock())
+    session = sign_ins.with_ticket(sign_ins.ticket(ann)[0]).word
+    assert sessions.principal(session, T0) is ann
+    end, _, signature = session.split(".")
+    assert sessions.principal(f"{end}.2b.{signature}", T0) is None
+    assert sessions.principal(f"{end}.{signature}", T0) is None
+    del known["1a"]
+    assert sessions.principal(session, T0) is None

@@ -97,7 +97,7 @@ export function Gpus({ nodes }) {
 
 /** @param {Gpu} gpu */
 const gpuHolder = (gpu) =>
-  gpu.job ? html`<a href=${jobHref(gpu.job)}>${gpu.displayName}</a><div class="dim">${gpu.task}</div>` : html`<span class="dim">free</span>`;
+  gpu.job === "" ? html`<span class="dim">${gpu.displayName}</span>` : gpu.job ? html`<a href=${jobHref(gpu.job)}>${gpu.displayName}</a><div class="dim">${gpu.task}</div>` : html`<span class="dim">free</span>`;
 
 /** @param {Gpu} gpu */
 const gpuUse = (gpu) =>
@@ -118,7 +118,7 @@ const onMany = (nodes, node) => (nodes.length > 1 ? `${node} · ` : "");
 export function Holders({ nodes }) {
   const rows = nodes.flatMap((node) => node.holders.map((holder) => ({ ...holder, node: node.name })));
   const columns = [
-    { name: "job", title: "Job", isWide: true, cell: (/** @type {Holder} */ row) => html`<a href=${jobHref(row.job)}>${row.displayName}</a>` },
+    { name: "job", title: "Job", isWide: true, cell: holderName },
     { name: "task", title: "Replica", cell: (/** @type {Holder} */ row) => html`${onMany(nodes, row.node)}${row.task}` },
     { name: "cpus", title: "CPUs", cell: holderCpus },
     { name: "memory", title: "Memory", cell: holderMemory },
@@ -129,10 +129,14 @@ export function Holders({ nodes }) {
     ${rows.length === 0
       ? html`<p class="dim">Nothing is held: the next job that fits starts at once.</p>`
       : html`<div class="stacked holders">
-          <${Table} caption="Replicas and what they hold" columns=${columns} rows=${rows} rowKey=${(/** @type {Holder} */ row) => `${row.job} ${row.task}`} />
+          <${Table} caption="Replicas and what they hold" columns=${columns} rows=${rows} rowKey=${(/** @type {Holder} */ row) => `${row.job} ${row.task} ${rows.indexOf(/** @type {any} */ (row))}`} />
         </div>`}
   </section>`;
 }
+
+/** Without a link where it is a job that we may not see. @param {Holder} row */
+const holderName = (row) =>
+  row.job ? html`<a href=${jobHref(row.job)}>${row.displayName}</a>` : html`<span class="dim">${row.displayName}</span>`;
 
 /** @param {Holder} row */
 const holderCpus = ({ cpus, cpusUsed }) =>

@@ -1,0 +1,121 @@
+"""accounts, groups, tokens, roles and the audit log: who may come in, what they may do, and what they did."""
+
+from dataclasses import dataclass
+
+from trainshed.api.call import Call, Json, Method, row
+from trainshed.core.permission import Permission, PrincipalKind
+from trainshed.core.role import EVERYWHERE
+from trainshed.service.accounts import AccountService
+from trainshed.wire import account as wire
+
+MOST_ROWS = 1000  # of the audit log in one answer
+USUAL_ROWS = 100
+
+
+@dataclass(slots=True)
+class AccountHandlers:
+    accounts: AccountService
+
+    async def me(self, call: Call) -> Json:
+        """Who the caller is."""
+        principal = call.principal
+        if principal.kind is not PrincipalKind.ACCOUNT:
+            return {"name": principal.kind.value, "kind": principal.kind.value}
+        directory = self.accounts.directory
+        account, token = directory.account(principal.id), directory.token(principal.token)
+        return wire.render_account(account, directory.grants_of(account)) | {
+            "token": wire.render_token(token)
+        }
+
+    async def find(self, call: Call) -> Json:
+        directory = self.accounts.directory
+        rows = [wire.render_account(item, directory.grants_of(item)) for item in directory.accounts.values()]
+        return {"accounts": rows}
+
+    async def create(self, call: Call) -> Json:
+        return wire.render_account(self.accounts.add(*wire.parse_account(call.body)))
+
+    async def get(self, call: Call) -> Json:
+        directory = self.accounts.directory
+        account = directory.account(call.path["account"])
+        return wire.render_account(account, directory.grants_of(account))
+
+    async def update(self, call: Call) -> Json:
+        is_disabled = wire.parse_disabled(call.body)
+        return wire.render_account(self.accounts.set_disabled(call.path["account"], is_disabled))
+
+    async def delete(self, call: Call) -> Json:
+        self.accounts.remove(call.path["account"])
+        return {}
+
+    async def groups(self, call: Call) -> Json:
+        groups = sorted(self.accounts.directory.groups.items())
+        return {"groups": [wire.render_group(name, members) for name, members in groups]}
+
+    async def set_group(self, call: Call) -> Json:
+        name = call.path["group"]
+        return wire.render_group(name, self.accounts.set_group(name, wire.parse_group(call.body)))
+
+    async def remove_group(self, call: Call) -> Json:
+        self.accounts.remove_group(call.path["group"])
+        return {}
+
+    async def policy(self, call: Call) -> Json:
+        return wire.render_policy(*self.accounts.policy(_project(call)))
+
+    async def set_policy(self, call: Call) -> Json:
+        project = _project(call)
+        self.accounts.set_policy(project, *wire.parse_policy(call.body, project))
+        return await self.policy(call)
+
+    async def tokens(self, call: Call) -> Json:
+        tokens = self.accounts.tokens(call.principal, call.query.get("account", ""))
+        return {"tokens": [wire.render_token(token) for token in tokens]}
+
+    async def make_token(self, call: Call) -> Json:
+        """The only answer that has the token itself."""
+        token, text = self.accounts.make_token(call.principal, wire.parse_token(call.body))
+        return wire.render_token(token) | {"token": text}
+
+    async def revoke(self, call: Call) -> Json:
+        self.accounts.revoke(call.principal, call.path["token"])
+        return {}
+
+    async def audited(self, call: Call) -> Json:
+        rows = self.accounts.audited(
+            call.principal,
+            who=call.query.get("who", ""),
+            project=call.query.get("project", ""),
+            only_refused=call.flag("refused"),
+            limit=min(call.number("pageSize") or USUAL_ROWS, MOST_ROWS),
+        )
+        return {"rows": [wire.render_audit_row(item) for item in rows]}
+
+
+def _project(call: Call) -> str:
+    """Without one in the path the server itself is meant."""
+    return call.path.get("project", EVERYWHERE)
+
+
+def account_methods(accounts: AccountHandlers) -> tuple[Method, ...]:
+    reads, writes, own = Permission.ACCOUNTS_READ, Permission.ACCOUNTS_WRITE, Permission.ACCOUNT_OWN
+    project = "/v1/projects/{project}"
+    return (
+        row("GET", "/v1/accounts:me", accounts.me, own),
+        row("GET", "/v1/accounts", accounts.find, reads),
+        row("POST", "/v1/accounts", accounts.create, writes),
+        row("GET", "/v1/accounts/{account}", accounts.get, reads),
+        row("PATCH", "/v1/accounts/{account}", accounts.update, writes),
+        row("DELETE", "/v1/accounts/{account}", accounts.delete, writes),
+        row("GET", "/v1/groups", accounts.groups, reads),
+        row("PUT", "/v1/groups/{group}", accounts.set_group, writes),
+        row("DELETE", "/v1/groups/{group}", accounts.remove_group, writes),
+        row("GET", "/v1/tokens", accounts.tokens, own),
+        row("POST", "/v1/tokens", accounts.make_token, own),
+        row("DELETE", "/v1/tokens/{token}", accounts.revoke, own),
+        row("POST", "/v1/server:getIamPolicy", accounts.policy, reads),
+        row("POST", "/v1/server:setIamPolicy", accounts.set_policy, writes),
+        row("POST", f"{project}:getIamPolicy", accounts.policy, Permission.ROLES_READ),
+        row("POST", f"{project}:setIamPolicy", accounts.set_policy, Permission.ROLES_WRITE),
+        row("GET", "/v1/audit", accounts.audited, Permission.AUDIT_READ),
+    )

@@ -1,0 +1,43 @@
+"""Tokens of accounts: `ts.ID.SECRET`. The ID finds what is kept of it, the SECRET is compared with that.
+
+The request gate asks it for each request. Whatever is no token of an account is compared with the server's
+own token.
+"""
+
+from trainshed.core.account_token import MARK, split_token
+from trainshed.core.errors import Unauthenticated
+from trainshed.core.permission import Principal
+from trainshed.core.ports import Authenticator, Clock, DirectoryStore
+
+
+class AccountTokens:
+    """Implements `core.ports.Authenticator`."""
+
+    def __init__(self, owner: Authenticator, directories: DirectoryStore, clock: Clock) -> None:
+        """`owner` knows the server's own token."""
+        self._owner, self._directories, self._clock = owner, directories, clock
+
+    def authenticate(self, authorization: str | None) -> Principal:
+        scheme, _, given = (authorization or "").strip().partition(" ")
+        if scheme.lower() != "bearer" or not given.strip().startswith(MARK):
+            return self._owner.authenticate(authorization)
+        id, secret = split_token(given.strip())
+        token = self._directories.directory.tokens.get(id)
+        if token is None or not token.fits(secret):
+            raise Unauthenticated(
+                "The token is not known to this server: it may be cut off, revoked or of another server. "
+                "Sign in again: trainshed login."
+            )
+        principal = self.principal(id)
+        if principal is None:
+            words = (
+                "has expired"
+                if token.is_over(self._clock.now())
+                else "belongs to an account that is disabled"
+            )
+            raise Unauthenticated(f"The token '{token.title}' {words}. Sign in again: trainshed login.")
+        return principal
+
+    def principal(self, id: str) -> Principal | None:
+        """Whose token that is; None where it does not count any more."""
+        return self._directories.directory.principal(id, self._clock.now())

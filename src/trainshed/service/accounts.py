@@ -1,0 +1,160 @@
+"""Use cases of accounts: who is there, their groups, roles and tokens. `api/accounts.py` calls it.
+
+Who may change accounts and roles is decided before, by permissions. Here it is decided that everybody may
+see and revoke their own tokens, and make new ones with a token that has all their rights.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import islice
+
+from trainshed.core.account_token import token_text
+from trainshed.core.audit import AuditLog, AuditRow
+from trainshed.core.directory import (
+    AccessToken,
+    Account,
+    AccountKind,
+    Directory,
+    RoleGrant,
+    TokenRequest,
+    digest_of,
+)
+from trainshed.core.errors import Conflict, Forbidden, Invalid, Violation
+from trainshed.core.permission import Permission, Principal, PrincipalKind
+from trainshed.core.ports import Clock, DirectoryStore
+from trainshed.core.role import EVERYWHERE
+
+MOST_TITLE = 100  # characters
+LONGEST = timedelta(days=3660)
+MOST_READ = 200_000  # rows of the audit log that are looked at for one answer
+
+
+@dataclass(slots=True)
+class AccountService:
+    store: DirectoryStore
+    audit: AuditLog
+    clock: Clock
+
+    @property
+    def directory(self) -> Directory:
+        return self.store.directory
+
+    # Accounts and groups
+
+    def add(self, name: str, kind: AccountKind, display_name: str = "") -> Account:
+        account = Account(name=name, kind=kind, display_name=display_name, created_at=self.clock.now())
+        return self.store.change(lambda directory: directory.with_account(account)).account(name)
+
+    def set_disabled(self, name: str, is_disabled: bool) -> Account:
+        return self.store.change(lambda directory: directory.with_disabled(name, is_disabled)).account(name)
+
+    def remove(self, name: str) -> None:
+        self.store.change(lambda directory: directory.without_account(name))
+
+    def set_group(self, name: str, members: Iterable[str]) -> frozenset[str]:
+        return self.store.change(lambda directory: directory.with_group(name, members)).groups[name]
+
+    def remove_group(self, name: str) -> None:
+        self.store.change(lambda directory: directory.without_group(name))
+
+    # Roles
+
+    def policy(self, project: str) -> tuple[tuple[RoleGrant, ...], str]:
+        """The roles in a project, and a mark that changes with them."""
+        grants = self.directory.grants_in(project)
+        return grants, hashlib.sha256(repr(grants).encode()).hexdigest()[:16]
+
+    def set_policy(self, project: str, grants: Iterable[RoleGrant], mark: str = "") -> None:
+        """Conflict where the mark is given and they have changed since."""
+        if mark and mark != self.policy(project)[1]:
+            raise Conflict(
+                f"The roles in '{project}' have changed since they were read: read them again (etag)."
+            )
+        self.store.change(lambda directory: directory.with_grants(project, grants))
+
+    # Tokens
+
+    def tokens(self, principal: Principal, account: str = "") -> tuple[AccessToken, ...]:
+        """Of the account, by default the caller's own."""
+        name = self._meant(principal, account, Permission.ACCOUNTS_READ)
+        self.directory.account(name)
+        return self.directory.tokens_of(name)
+
+    def make_token(self, principal: Principal, wanted: TokenRequest) -> tuple[AccessToken, str]:
+        """What is kept of a new token, and its text, which nobody can see again."""
+        name = self._meant(principal, wanted.account, Permission.ACCOUNTS_WRITE)
+        if principal.limited:
+            raise Forbidden(
+                "A token with limited rights makes no tokens: use one with all rights of its account."
+            )
+        violations: list[Violation] = []
+        if len(wanted.title) > MOST_TITLE:
+            violations.append(Violation("title", f"must be at most {MOST_TITLE} characters."))
+        lifetime = wanted.lifetime
+        if lifetime is not None and not timedelta() < lifetime <= LONGEST:
+            violations.append(
+                Violation("lifetime", f"must be more than 0s, and {LONGEST.days} days at most.")
+            )
+        if EVERYWHERE in wanted.projects:
+            violations.append(
+                Violation("projects", f"names projects: leave it out for all, not '{EVERYWHERE}'.")
+            )
+        if violations:
+            raise Invalid(tuple(violations))
+        now, secret = self.clock.now(), secrets.token_urlsafe(32)
+        token = AccessToken(
+            id=secrets.token_hex(5),
+            account=name,
+            title=wanted.title or f"token of {now:%Y-%m-%d}",
+            digest=digest_of(secret),
+            created_at=now,
+            expires_at=None if lifetime is None else now + lifetime,
+            role=wanted.role,
+            projects=wanted.projects,
+        )
+        self.store.change(lambda directory: directory.with_token(token))
+        return token, token_text(token.id, secret)
+
+    def revoke(self, principal: Principal, id: str) -> None:
+        """One's own, or anybody's with the permission. Whether others have such a token is not said."""
+        if Permission.ACCOUNTS_WRITE not in principal.rights:
+            known = self.directory.tokens.get(id)
+            if known is None or known.account != principal.id:
+                raise Forbidden(f"{principal.id} has no token '{id}'.")
+        self.store.change(lambda directory: directory.without_token(id))
+
+    def _meant(self, principal: Principal, account: str, permission: Permission) -> str:
+        if account and account != principal.id:
+            if permission not in principal.rights:
+                raise Forbidden(f"{principal} may only see to tokens of its own.")
+            return account
+        if principal.kind is not PrincipalKind.ACCOUNT:
+            raise Invalid((Violation("account", "must be given: the owner of the server is no account."),))
+        return principal.id
+
+    # The audit log
+
+    def audited(
+        self,
+        principal: Principal,
+        *,
+        who: str = "",
+        project: str = "",
+        only_refused: bool = False,
+        limit: int,
+    ) -> tuple[AuditRow, ...]:
+        """The newest rows first: those of projects in which the caller may see them."""
+
+        def is_meant(row: AuditRow) -> bool:
+            return (
+                Permission.AUDIT_READ in principal.rights_in(row.project)
+                and (not who or who in row.who.split())
+                and (not project or row.project == project)
+                and not (only_refused and row.is_allowed)
+            )
+
+        rows: Iterator[AuditRow] = filter(is_meant, islice(self.audit.newest(), MOST_READ))
+        return tuple(islice(rows, limit))

@@ -1,0 +1,246 @@
+"""A team on one server: two projects, three people and a service account."""
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live import LiveServer, pool, python
+
+VISION, SPEECH = "vision", "speech"
+SECRET = "name-that-nobody-else-may-read"
+LOCATION = "locations/us-central1"
+
+
+@dataclass
+class Team:
+    server: LiveServer
+    tokens: dict[str, str] = field(default_factory=dict[str, str])
+    job: str = ""  # of the project vision
+
+    def run(self, *words: str, who: str = "", project: str = "", code: int = 0) -> str:
+        env = {"TRAINSHED_PROJECT": project} if project else {}
+        env |= {"TRAINSHED_TOKEN": self.tokens[who]} if who else {}
+        done = self.server.cli(*words, **env)
+        assert done.returncode == code, (words, done.stdout, done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def ask(self, who: str, verb: str, path: str, body: object = None) -> Any:
+        return self.server.request(verb, path, body, token=self.tokens[who])
+
+    def is_hidden_from(self, who: str, verb: str, path: str, body: object = None) -> None:
+        answer = self.ask(who, verb, path, body)
+        assert answer.status in (403, 404), (path, answer.status, answer.body)
+        assert SECRET not in answer.body.decode(), path
+
+
+@pytest.fixture(scope="module")
+def team() -> Iterator[Team]:
+    with LiveServer("--cpus", "4", "--memory", "8GiB") as server:
+        team = Team(server)
+        for name, words in (("ann", ()), ("bob", ()), ("eve", ()), ("bot", ("--service",))):
+            team.run("users", "add", name, *words)
+        team.run("groups", "set", "listeners", "bob")
+        team.run("roles", "grant", "user", "ann", project=VISION)
+        team.run("roles", "grant", "admin", "group:listeners", project=SPEECH)
+        team.run("roles", "grant", "viewer", "bot", "--everywhere")
+        for name in ("ann", "bob", "eve", "bot"):
+            team.tokens[name] = team.run("tokens", "new", "--for", name).strip()
+        command = python(f"import time; print('{SECRET}', flush=True); time.sleep(600)")
+        answer = team.ask(
+            "ann",
+            "POST",
+            f"/v1/projects/{VISION}/{LOCATION}/customJobs",
+            {"displayName": SECRET, "jobSpec": {"workerPoolSpecs": [pool(command)]}},
+        )
+        assert answer.status == 200, answer.body
+        team.job = answer.json["name"]
+        assert team.ask("ann", "POST", f"/storage/v1/b?project={VISION}", {"name": "pictures"}).status == 200
+        yield team
+        assert "Traceback" not in server.said(), server.said()
+        assert not any(token in server.said() for token in team.tokens.values())
+
+
+def test_each_sees_the_jobs_of_the_projects_in_which_they_have_a_role(team: Team):
+    assert SECRET in team.run("ls", who="ann", project=VISION)
+    assert SECRET in team.run("ls", who="bot", project=VISION)
+    assert "no permission jobs.list in project 'vision'" in team.run("ls", who="bob", project=VISION, code=1)
+    assert SECRET not in team.run("ls", who="bob", project=SPEECH)
+
+
+@pytest.mark.parametrize("who", ["bob", "eve"])
+def test_nothing_of_a_project_is_seen_from_outside(team: Team, who: str):
+    id = team.job.rpartition("/")[2]
+    parent = f"/v1/projects/{VISION}/{LOCATION}"
+    for verb in (":why", ":status", ":events", ":lines", ":output", ":tail", ":graphs", ":environment", ""):
+        team.is_hidden_from(who, "GET", f"/v1/{team.job}{verb}")
+        team.is_hidden_from(who, "GET", f"/v1/projects/{SPEECH}/{LOCATION}/customJobs/{id}{verb}")
+        team.is_hidden_from(who, "GET", f"/v1/projects/-/{LOCATION}/customJobs/{id}{verb}")
+    for path in ("customJobs", "customJobs:count", "customJobs:watch", "queue", "nodes", "models", "images"):
+        team.is_hidden_from(who, "GET", f"{parent}/{path}")
+        team.is_hidden_from(who, "GET", f"/v1/projects/-/{LOCATION}/{path}")
+    team.is_hidden_from(who, "POST", f"/v1/{team.job}:cancel", {})
+    team.is_hidden_from(who, "POST", f"/v1/{team.job}:shell", {})
+    team.is_hidden_from(who, "DELETE", f"/v1/{team.job}")
+    team.is_hidden_from(who, "GET", "/storage/v1/b/pictures/o")
+    team.is_hidden_from(who, "GET", "/storage/v1/b/pictures")
+    team.is_hidden_from(who, "POST", f"/v1/projects/{VISION}:getIamPolicy", {})
+    team.is_hidden_from(who, "GET", "/metrics")
+    team.is_hidden_from(who, "GET", "/v1/accounts")
+
+
+def test_nothing_of_it_is_seen_by_calls_that_name_it_in_their_bodies(team: Team):
+    own = f"/v1/projects/{SPEECH}/{LOCATION}"
+    team.is_hidden_from("bob", "POST", "/v2/entries:list", {"resourceNames": [f"projects/{VISION}"]})
+    team.is_hidden_from("bob", "POST", f"{own}/customJobs:compare", {"jobs": [team.job]})
+    team.is_hidden_from("bob", "GET", f"{own}/customJobs:watch?logs={team.job}")
+    team.is_hidden_from("bob", "GET", f"{own}/customJobs:watch?metrics={team.job}")
+
+
+def test_lists_of_the_whole_server_are_cut_to_what_the_caller_may_see(team: Team):
+    projects = [row["projectId"] for row in team.ask("ann", "GET", "/v1/projects").json["projects"]]
+    assert projects == [VISION] and team.ask("bob", "GET", "/v1/projects").json["projects"] == []
+    nodes = team.ask("bob", "GET", f"/v1/projects/{SPEECH}/{LOCATION}/nodes")
+    [holder] = nodes.json["nodes"][0]["holders"]
+    assert (holder["job"], holder["displayName"]) == ("", "another project") and holder["cpus"]
+    assert SECRET not in nodes.body.decode() and SECRET not in team.run("nodes", who="bob", project=SPEECH)
+    for query in ("", f"?project={SPEECH}"):
+        assert "items" not in team.ask("bob", "GET", f"/storage/v1/b{query}").json
+    assert team.ask("ann", "GET", f"/storage/v1/b?project={VISION}").json["items"][0]["name"] == "pictures"
+
+
+def test_a_viewer_sees_all_and_changes_nothing(team: Team):
+    assert team.ask("bot", "GET", f"/v1/{team.job}").status == 200
+    team.is_hidden_from("bot", "POST", f"/v1/{team.job}:cancel", {})
+    assert team.ask("bot", "POST", "/storage/v1/b?project=vision", {"name": "more"}).status == 403
+
+
+def test_an_administrator_of_a_project_gives_roles_there_and_nowhere_else(team: Team):
+    team.run("roles", "grant", "viewer", "eve", who="bob", project=SPEECH)
+    assert "viewer in speech" in team.run("whoami", who="eve")
+    team.run("roles", "revoke", "viewer", "eve", who="bob", project=SPEECH)
+    assert "has no role yet" in team.run("whoami", who="eve")
+    assert "roles.read" in team.run("roles", "grant", "user", "eve", who="ann", project=VISION, code=1)
+    assert "accounts.write" in team.run("users", "add", "mallory", who="bob", code=1)
+    assert "is nobody here" in team.run("roles", "grant", "user", "user:nobody", project=VISION, code=1)
+
+
+def test_roles_have_the_shape_of_googles_policies_and_a_late_change_is_refused(team: Team):
+    path = f"/v1/projects/{SPEECH}"
+    policy = team.ask("bob", "POST", f"{path}:getIamPolicy", {}).json
+    assert policy["bindings"] == [{"role": "roles/trainshed.admin", "members": ["group:listeners"]}]
+    late = {"policy": {**policy, "etag": "older"}}
+    assert team.ask("bob", "POST", f"{path}:setIamPolicy", late).status == 400
+    assert team.ask("bob", "POST", f"{path}:setIamPolicy", {"policy": policy}).json == policy
+    wrong = {"policy": {"bindings": [{"role": "roles/owner", "members": ["user:ann"]}]}}
+    answer = team.ask("bob", "POST", f"{path}:setIamPolicy", wrong)
+    assert answer.status == 400 and "policy.bindings[0].role" in answer.violations
+
+
+def test_a_revoked_token_opens_nothing_from_then_on(team: Team):
+    made = json.loads(team.run("tokens", "new", "--for", "ann", "--json", "--days", "1"))
+    team.tokens["short"] = made["token"]
+    assert team.ask("short", "GET", f"/v1/{team.job}").status == 200
+    assert made["id"] in team.run("tokens", "ls", who="ann")
+    assert team.ask("bob", "DELETE", f"/v1/tokens/{made['id']}").status == 403
+    team.run("tokens", "revoke", made["id"], who="ann")
+    assert team.ask("short", "GET", f"/v1/{team.job}").status == 401
+
+
+def test_a_limited_token_makes_no_tokens(team: Team):
+    words = ("tokens", "new", "--role", "viewer", "--only-project", VISION)
+    team.tokens["limited"] = team.run(*words, who="ann").strip()
+    assert team.ask("limited", "GET", f"/v1/{team.job}").status == 200
+    assert "limited rights" in team.run("tokens", "new", who="limited", code=1)
+    team.is_hidden_from("limited", "POST", f"/v1/{team.job}:cancel", {})
+
+
+def test_who_is_disabled_is_out_at_once_and_comes_back(team: Team):
+    team.run("users", "disable", "bot")
+    assert "disabled" in team.run("whoami", who="bot", code=1)
+    team.run("users", "enable", "bot")
+    assert "viewer everywhere" in team.run("whoami", who="bot")
+
+
+def test_the_console_is_that_of_the_account_that_opens_it(team: Team):
+    signed_in = team.ask("bob", "POST", "/v1/console:ticket", {}).json["ticket"]
+    answer = team.server.request("POST", "/v1/console:signIn", {"ticket": signed_in}, token=None)
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    headers = {"Cookie": cookie, "Sec-Fetch-Site": "same-origin"}
+    for project, status in ((SPEECH, 200), (VISION, 403)):
+        path = f"/v1/projects/{project}/{LOCATION}/customJobs"
+        assert team.server.request("GET", path, headers=headers, token=None).status == status
+
+
+def test_jobs_say_who_submitted_them_whatever_the_client_claims(team: Team):
+    headers = {"X-Trainshed-User": "somebody"}
+    path = f"/v1/projects/{SPEECH}/{LOCATION}/customJobs?view=trainshed"
+    body = {"displayName": "mine", "jobSpec": {"workerPoolSpecs": [pool(python("pass"))]}}
+    made = team.server.request("POST", path, body, headers=headers, token=team.tokens["bob"])
+    assert made.status == 200, made.body
+    status = team.ask("bob", "GET", f"/v1/{made.json['name']}:status").json
+    assert status["submitter"] == "bob", status
+
+
+def test_the_audit_log_has_who_did_what_from_where_and_who_was_refused(team: Team):
+    team.is_hidden_from("eve", "POST", f"/v1/{team.job}:cancel", {})
+    rows = json.loads(team.run("audit", "--json", "--limit", "1000"))
+    created = [row for row in rows if row["who"] == "account ann" and row["permission"] == "jobs.create"]
+    assert created and created[-1]["allowed"] and created[-1]["address"] == "127.0.0.1"
+    refused = [row for row in rows if row["who"] == "account eve" and not row["allowed"]]
+    assert refused[0]["path"] == f"/v1/{team.job}:cancel" and refused[0]["code"] == 403
+    assert not any(token.split(".")[2] in json.dumps(rows) for token in team.tokens.values())
+    own = json.loads(team.run("audit", "--json", who="bob"))
+    assert own and {row.get("project") for row in own} == {SPEECH}
+    assert "audit.read" in team.run("audit", who="ann", code=1)
+
+
+def test_login_is_remembered_until_one_signs_out(team: Team, tmp_path: Path):
+    env = {"TRAINSHED_HOME": str(tmp_path / "home")}
+
+    def run(*words: str, feed: str = "", code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "trainshed.cli", *words],
+            env={"PATH": "/usr/bin:/bin", **env},
+            input=feed,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, (words, done.stdout, done.stderr)
+        return done.stdout + done.stderr
+
+    assert "not known" in run("login", "--url", team.server.url, feed="ts.0123456789.wrong", code=1)
+    login = run("login", "--url", team.server.url, "--project", VISION, feed=f"{team.tokens['ann']}\n")
+    assert "ann at" in login and "user in vision" in login
+    assert SECRET in run("ls")
+    file = tmp_path / "home" / "login.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    run("login", "--out")
+    assert not file.exists() and "no server answers" in run("ls", code=1)
+
+
+def test_accounts_survive_kill_9_at_any_moment(tmp_path: Path):
+    rng = random.Random(7)
+    with LiveServer() as server:
+        acknowledged: list[str] = []
+        for number in range(60):
+            answer = server.request("POST", "/v1/accounts", {"name": f"u{number}"})
+            assert answer.status == 200
+            acknowledged.append(f"u{number}")
+            if rng.random() < 0.15:
+                server.kill()
+                server.start()
+        names = {row["name"] for row in server.get("/v1/accounts")["accounts"]}
+        assert names >= set(acknowledged)
+        token = server.post("/v1/tokens", {"account": "u1", "lifetime": "1s"})["token"]
+        time.sleep(1.2)
+        answer = server.request("GET", "/v1/accounts:me", token=token)
+        assert answer.status == 401 and "has expired" in answer.body.decode()
