@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import Cluster, a_cluster_apart, wait_for
+from tests.kubernetes import pods
 from tests.kubernetes.test_jobs import ENDS_IN_ITS_SECOND_RUN, is_gone, lines, pod_of, submit
 from tests.live import PARENT, LiveServer
 
@@ -90,3 +91,25 @@ def test_a_replica_of_a_node_that_is_drained_runs_on_another_node(server: LiveSe
         is_gone(apart, job)
     finally:
         cordon(apart, node, None)
+
+
+def test_a_replica_whose_place_others_have_taken_runs_on_another_node(server: LiveServer, apart: Cluster):
+    job, node = begun(server, apart)
+    cpus = int(apart.ask("GET", f"/api/v1/nodes/{node}")["status"]["allocatable"]["cpu"])
+    server.kill()
+    with apart.namespace() as namespace:
+        apart.ask("DELETE", pod_of(apart, job))
+        wait_for(lambda: is_over(apart, job), "that its program has ended")
+        pods.make(
+            apart, namespace, "large", ["sleep", "600"], limits={"cpu": str(cpus)}, nodeSelector=pods.on(node)
+        )
+        pods.wait_until(apart, namespace, "large", "Running")
+        server.start()
+        assert server.wait(job, 180)["state"] == "JOB_STATE_SUCCEEDED"
+        is_counted_elsewhere(server, job, node)
+        is_gone(apart, job)
+
+
+def is_over(apart: Cluster, job: str) -> bool:
+    """Kubernetes counts a pod no more once its containers have ended."""
+    return apart.ask("GET", pod_of(apart, job))["status"].get("phase") in pods.ENDED

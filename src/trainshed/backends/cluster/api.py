@@ -163,9 +163,11 @@ class ClusterApi:
         path = self.path(kind, name)
         return await self._call("PATCH", path, body=body, content=_MERGE, accept=_METADATA)
 
-    async def delete(self, kind: str, name: str, *, grace: int | None = None) -> None:
-        """Deleting what is not there is no fault."""
+    async def delete(self, kind: str, name: str, *, grace: int | None = None, version: str = "") -> None:
+        """Deleting what is not there is no fault. With a version: only if it has not changed since."""
         body: Object = {"propagationPolicy": "Background"}
+        if version:
+            body["preconditions"] = {"resourceVersion": version}
         if grace is not None:
             body["gracePeriodSeconds"] = grace
         try:

@@ -6,7 +6,6 @@ rest. A server killed at any line finds both again. Pods and nodes are watched, 
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import shutil
@@ -24,13 +23,14 @@ from trainshed.backends.cluster.cluster_nodes import ClusterNodes
 from trainshed.backends.cluster.cluster_queues import ClusterQueues
 from trainshed.backends.cluster.file_preparer import FilePreparer
 from trainshed.backends.cluster.finder import CAPABILITIES, refuse
-from trainshed.backends.cluster.grouping import grouping_of, unmanaged_note
+from trainshed.backends.cluster.grouping import unmanaged_note
 from trainshed.backends.cluster.image_store import ClusterImageStore
 from trainshed.backends.cluster.images import ClusterImages
-from trainshed.backends.cluster.job_objects import JobObjects
+from trainshed.backends.cluster.job_objects import JobObjects, job_of
 from trainshed.backends.cluster.layer_inventory import LayerInventory
 from trainshed.backends.cluster.layers import ClusterLayers
 from trainshed.backends.cluster.node_stats import ClusterNodeStats
+from trainshed.backends.cluster.nodes import requested
 from trainshed.backends.cluster.object_cache import ObjectCache
 from trainshed.backends.cluster.objects import Object, part
 from trainshed.backends.cluster.pod import UNKNOWN, PodFrame
@@ -39,6 +39,7 @@ from trainshed.backends.cluster.pod_events import PodEvents
 from trainshed.backends.cluster.pod_hosts import has_file, own_names
 from trainshed.backends.cluster.pod_places import PodPlaces
 from trainshed.backends.cluster.pod_reasons import hindered
+from trainshed.backends.cluster.pod_room import PodRoom
 from trainshed.backends.cluster.pod_runs import PodRuns
 from trainshed.backends.cluster.pod_state import PodState, slim_own_pod, state_of
 from trainshed.backends.cluster.pod_variables import CommonVariables
@@ -110,13 +111,7 @@ class ClusterBackend:
             api,
             storage.files,
             lambda run: self._hint(run.key.name.job),
-            Surroundings(
-                peers=self._runs.of_attempt,
-                is_node_silent=lambda node: self._nodes.is_silent(node),  # noqa: PLW0108 - `start` makes it
-                is_drained=lambda node: self._nodes.is_drained(node),  # noqa: PLW0108
-                read_state=self._state,
-                give_names=lambda run: self._objects.give_names(run.key.name.job),
-            ),
+            self._surroundings(),
             self._gate.loopback,
         )
         doors = PodDoors(api, self._runs)
@@ -134,8 +129,20 @@ class ClusterBackend:
         self._images: ClusterImages
         self._pods: ObjectCache
         self._nodes: ClusterNodes
+        self._room: PodRoom
         self.node_stats: ClusterNodeStats  # made by `start`, as images are
         self.images: ClusterImageStore
+
+    def _surroundings(self) -> Surroundings:
+        """Of parts that are there from the start on."""
+        return Surroundings(
+            peers=self._runs.of_attempt,
+            is_node_silent=lambda node: self._nodes.is_silent(node),  # noqa: PLW0108 - `start` makes it
+            is_drained=lambda node: self._nodes.is_drained(node),  # noqa: PLW0108
+            read_state=self._state,
+            displace=lambda run: self._room.displace(run.pod),
+            give_names=lambda run: self._objects.give_names(run.key.name.job),
+        )
 
     async def start(self) -> None:
         """Raise Unavailable, with the reason, where the cluster cannot be used."""
@@ -144,6 +151,7 @@ class ClusterBackend:
         ours = f"{pods.HOME}={self._id}"
         self._pods = ObjectCache(self._api, "pods", ours, changed=self._pod_changed, slim=slim_own_pod)
         self._nodes = ClusterNodes(self._api, self._id, self._choices.template, self._images.node_changed)
+        self._room = PodRoom(self._api, self._nodes, self._pods)
         self.node_stats = ClusterNodeStats(self._api, self._nodes.cache)
         self.images = ClusterImageStore(self._images, self._nodes.cache)
         for job, runs in earlier:
@@ -159,7 +167,9 @@ class ClusterBackend:
             raise fault.as_unavailable("The Kubernetes cluster cannot be used") from fault
         for run in self._runs:
             self._find_again(run)
-        await self._take_away_orphans()
+        known = self._runs.jobs
+        orphans = [item for item in self._pods.objects.values() if job_of(item) not in known]
+        await self._objects.remove_orphans(orphans, self._queues)
 
     async def close(self) -> None:
         await self._parts.aclose()
@@ -284,15 +294,14 @@ class ClusterBackend:
             known = await self._images.resolve(launch.image, job)
             launch = replace(launch, image=known.reference.canonical)
             frame = replace(frame, image=known.config)
-        node = launch.placement.node
-        anywhere = not self._nodes.takes_pods(node)
-        if anywhere:
-            task = run.key.name.task
-            moved = f"Node {node} takes no pods any more, so Kubernetes chooses another for {task}."
-            run.note = f"{run.note} {moved}".strip()
+        body = pods.render_pod(launch, frame)
+        why = self._room.refusal(launch.placement.node, run.pod, requested(body["spec"]))
+        if why and not run.grouping.queue:
+            body = pods.render_pod(launch, frame, anywhere=True)
+            run.note = f"{run.note} {why} Kubernetes chooses another for {run.key.name.task}.".strip()
         run.mark("created")
         try:
-            created = await self._api.make("pods", pods.render_pod(launch, frame, anywhere=anywhere))
+            created = await self._api.make("pods", body)
         except ApiFault as fault:
             if not fault.passing:  # else it may have been created
                 run.unmark("created")
@@ -353,17 +362,6 @@ class ClusterBackend:
             return  # never created: it is launched again
         run.state = None if pod is None else self._state(pod)
         self._supervisor.supervise(run, self._runs.token(run.key.name.job), may_have_begun=True)
-
-    async def _take_away_orphans(self) -> None:
-        """What is left of jobs that were removed while the cluster was away, and pods that only pulled."""
-        for item in list(self._pods.objects.values()):
-            job, name = item["metadata"]["labels"].get(pods.JOB), item["metadata"]["name"]
-            with contextlib.suppress(ApiFault):
-                if job is None:
-                    await self._api.delete("pods", name, grace=0)
-                elif job not in self._runs:
-                    await self._queues.free([grouping_of(item)])
-                    await self._objects.remove(job, [name], isolated=True)
 
     # What was seen
 

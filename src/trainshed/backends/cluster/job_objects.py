@@ -5,11 +5,14 @@ there already is left as it is, and what is gone already is no fault.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from trainshed.backends.cluster import pod as pods
 from trainshed.backends.cluster.api import FORBIDDEN, ApiFault, ClusterApi
+from trainshed.backends.cluster.cluster_queues import ClusterQueues
+from trainshed.backends.cluster.grouping import grouping_of
 from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod_variables import MANY
 from trainshed.backends.cluster.run import PodRun
@@ -73,6 +76,17 @@ class JobObjects:
         await self._api.delete("secrets", name)
         self._kept.pop(job, None)
 
+    async def remove_orphans(self, orphans: Iterable[Object], queues: ClusterQueues) -> None:
+        """What is left of jobs that were removed while the cluster was away, and pods that only pulled."""
+        for pod in orphans:
+            job, name = job_of(pod), str(pod["metadata"]["name"])
+            with contextlib.suppress(ApiFault):
+                if not job:
+                    await self._api.delete("pods", name, grace=0)
+                else:
+                    await queues.free([grouping_of(pod)])
+                    await self.remove(job, [name], isolated=True)
+
     async def _delete_pods(self, job: str, names: Iterable[str]) -> None:
         """In one call, where there is the right to it."""
         try:
@@ -81,6 +95,11 @@ class JobObjects:
             if fault.status != FORBIDDEN:
                 raise
             await asyncio.gather(*(self._api.delete("pods", name, grace=0) for name in names))
+
+
+def job_of(pod: Object) -> str:
+    """Empty for a pod that only pulls an image."""
+    return str(pod["metadata"]["labels"].get(pods.JOB) or "")
 
 
 async def take_away(api: ClusterApi, pod: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trainshed.backends.cluster.grouping import ALONE, Grouping
-from trainshed.backends.cluster.objects import Object
+from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.backends.cluster.pod_hosts import has_file, hosts_maker, hosts_mount, hosts_volume, own_names
 from trainshed.backends.cluster.pod_mounts import FILES_VOLUME, env_of, files_mounts
 from trainshed.backends.cluster.pod_places import PodPlaces
@@ -291,6 +291,15 @@ def on_node(node: str) -> Object:
     """By the scheduler: a pod with `nodeName` would skip it, and with it the checks of what is free."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     return node_affinity([{"matchFields": [field]}])
+
+
+def meant_node(pod: Object) -> str:
+    """The only node on which a pod of ours may be placed; empty where Kubernetes chooses."""
+    affinity = part(part(part(pod, "spec"), "affinity"), "nodeAffinity")
+    for term in parts(part(affinity, "requiredDuringSchedulingIgnoredDuringExecution"), "nodeSelectorTerms"):
+        for row in parts(term, "matchFields"):
+            return str(row["values"][0])
+    return ""
 
 
 def node_affinity(terms: list[Object]) -> Object:

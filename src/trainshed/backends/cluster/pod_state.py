@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from trainshed.backends.cluster.nodes import requested
 from trainshed.backends.cluster.objects import Object, part, parts
-from trainshed.backends.cluster.pod import CONTAINER
+from trainshed.backends.cluster.pod import CONTAINER, meant_node
 from trainshed.backends.cluster.pod_interruptions import interruption_of, over_disk
 from trainshed.backends.cluster.pod_reasons import PodEvent, obstacle_of
 from trainshed.backends.cluster.workload_reasons import is_gated
@@ -70,6 +71,8 @@ def slim_own_pod(pod: Object) -> Object:
         "metadata": {name: meta[name] for name in kept if name in meta},
         "spec": {name: part(pod, "spec").get(name) for name in ("nodeName", "schedulingGates")},
         "status": part(pod, "status"),
+        "takes": requested(part(pod, "spec")),
+        "meant": meant_node(pod),
     }
 
 

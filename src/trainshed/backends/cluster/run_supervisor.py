@@ -34,6 +34,7 @@ _AGAIN = 0.2  # seconds between two orders to kill
 _SILENT = 3.0  # seconds after which the pod of an init that does not listen is deleted
 _UNHEARD = 30.0  # seconds more for a silent node of which no init has spoken
 _UNBEGUN = 10.0  # seconds for a node to tell of a pod that was deleted before its container began
+_UNPLACED = 10.0  # seconds after which it is looked at whether the node that a pod waits for can take it
 _LEAVING = 2.0  # seconds for an init to end after it was told that all is here
 _LEAST_PAUSE, _MOST_PAUSE = 0.05, 2.0  # seconds before a pod that did not answer is tried again
 _KILLED, _ASKED = 9, 15
@@ -177,8 +178,10 @@ class PodRunSupervisor:
                     # No init has spoken yet, so nothing but its lease tells of the node: that may be late.
                     if not await self._news(run, _UNHEARD) and self._around.is_node_silent(state.node):
                         self._lose(run, f"Node {state.node} is gone or does not answer any more.")
-                else:
-                    await self._news(run, _MOST_PAUSE if state.node else None)
+                elif state.node:
+                    await self._news(run, _MOST_PAUSE)
+                elif not await self._news(run, _UNPLACED) and (why := await self._around.displace(run)):
+                    run.note_interruption(why)
         finally:
             if supervision.tunnel is not None:
                 supervision.tunnel.cancel()
