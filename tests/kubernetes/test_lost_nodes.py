@@ -98,8 +98,8 @@ def test_a_replica_whose_place_others_have_taken_runs_on_another_node(server: Li
     cpus = int(apart.ask("GET", f"/api/v1/nodes/{node}")["status"]["allocatable"]["cpu"])
     server.kill()
     with apart.namespace() as namespace:
-        apart.ask("DELETE", pod_of(apart, job))
-        wait_for(lambda: is_over(apart, job), "that its program has ended")
+        apart.ask("DELETE", f"{pod_of(apart, job)}?gracePeriodSeconds=1")
+        wait_for(lambda: is_over(apart, job), "that its pod was killed")
         pods.make(
             apart, namespace, "large", ["sleep", "600"], limits={"cpu": str(cpus)}, nodeSelector=pods.on(node)
         )
