@@ -19,6 +19,7 @@ OTHERS = 0o077
 # Not `hatch`: containers of any user mount it as it is.
 FOLDERS = frozenset(
     {
+        "audit",
         "buckets",
         "code",
         "containers",
@@ -38,7 +39,8 @@ FOLDERS = frozenset(
 _WAYS = ("run", "runtimes", "tls", "metrics", "metrics/.reports")
 _WAY = 0o711
 # The part of the name before the first dot, of all that a server or its owner puts into a home.
-_NAMES = FOLDERS | {"hatch", "token", "job-secret", "clock", "server", "trainshed", "lost+found"}
+_NAMES = FOLDERS | {"hatch", "token", "job-secret", "accounts", "login", "clock", "server", "trainshed"}
+_NAMES |= {"lost+found"}
 
 
 def make_home(home: Path) -> None:

@@ -62,7 +62,7 @@ def words_of(me: Json, url: str) -> str:
 
 def _keep(path: Path, login: Json) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = path.with_name(f".{path.name}")
+    draft = path.with_name(f"{path.name}.draft")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         json.dump(login, file)

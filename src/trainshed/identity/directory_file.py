@@ -51,7 +51,7 @@ def _load(path: Path) -> Directory:
 
 
 def _write(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}")
+    draft = path.with_name(f"{path.name}.draft")
     try:
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
