@@ -38,8 +38,13 @@ class ConsoleHandlers:
 
     async def page(self, call: Call) -> Reply:
         address = call.path.get("page", "")
-        if self.sign_ins.is_signed_in(cookies(call.headers.get("cookie", ""))):
-            page = console.page_of_session(address, has_query=bool(call.query), last_hint=self.last_hint())
+        if (principal := self.sign_ins.signed_in(cookies(call.headers.get("cookie", "")))) is not None:
+            page = console.page_of_session(
+                address,
+                has_query=bool(call.query),
+                last_hint=self.last_hint(),
+                projects=principal.own_projects,
+            )
         else:
             page = console.page(address)
         policies = {"content-security-policy": policy(page.inline_scripts)}
@@ -59,7 +64,9 @@ class ConsoleHandlers:
         return _file_answer(call, file, {**_SAFE, "content-security-policy": policy(()), **keep})
 
     async def server(self, call: Call) -> Json:
-        return {"version": self.version, "lastHint": self.last_hint()}
+        projects = list(call.principal.own_projects)
+        answer: Json = {"version": self.version, "lastHint": self.last_hint()}
+        return answer | ({"projects": projects} if projects else {})
 
     async def ticket(self, call: Call) -> Json:
         word, until_at = self.sign_ins.ticket(call.principal)

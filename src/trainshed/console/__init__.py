@@ -68,14 +68,22 @@ def page(address: str) -> ConsolePage:
     return _page(tuple(shown)) if is_complete() else _filled("missing.html", {})
 
 
-def page_of_session(address: str, *, has_query: bool, last_hint: str) -> ConsolePage:
-    """The same for somebody who is signed in: it says where hints go on, and what to ask at once."""
+def page_of_session(
+    address: str, *, has_query: bool, last_hint: str, projects: Iterable[str] = ()
+) -> ConsolePage:
+    """The same for somebody who is signed in: it says where hints go on, and what to ask at once.
+
+    `projects` are those of an account that may not see all.
+    """
     plain = page(address)
     links = (
         f'<link rel="preload" as="fetch" crossorigin href="{escape(question)}">'
         for question in first_questions(address, has_query=has_query)
     )
-    first = "\n  ".join([f'<meta name="last-hint" content="{escape(last_hint)}">', *links])
+    metas = [f'<meta name="last-hint" content="{escape(last_hint)}">']
+    if own := " ".join(projects):
+        metas.append(f'<meta name="projects" content="{escape(own)}">')
+    first = "\n  ".join([*metas, *links])
     content = plain.file.content.replace(_FIRST_PLACE, first.encode(), 1)
     return replace(plain, file=ConsoleFile(content, plain.file.media_type))
 

@@ -7,6 +7,7 @@ import { takeFirstAnswer } from "./lib/first-questions.js";
 import { listenAfter, useServerAway } from "./lib/hints.js";
 import { JOB_TABS } from "./lib/job-tabs.js";
 import { knownKeys, useKeys } from "./lib/keys.js";
+import { chooseProject, ownProject, ownProjects, setProjects } from "./lib/own-project.js";
 import { Dialog } from "./parts/dialog.js";
 import { load, Module } from "./parts/module.js";
 import { Failure, Loading } from "./parts/notice.js";
@@ -135,6 +136,11 @@ function Settings({ showKeys }) {
       <select id="theme" value=${theme} onChange=${choose}>
         ${Object.entries(THEMES).map(([value, words]) => html`<option key=${value} value=${value}>${words}</option>`)}
       </select>
+      ${ownProjects().length > 1 &&
+      html`<label for="project">Project</label>
+        <select id="project" value=${ownProject()} onChange=${(/** @type {any} */ event) => chooseProject(event.target.value)}>
+          ${ownProjects().map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
+        </select>`}
       <button type="button" onClick=${showKeys}>Keys</button>
       <button type="button" onClick=${signOut}>Sign out</button>
     </div>
@@ -172,7 +178,8 @@ function App() {
   const [SignIn, setSignIn] = useState(/** @type {any} */ (null));
   const check = async () => {
     try {
-      const { lastHint } = await (takeFirstAnswer() ?? get("/v1/server"));
+      const { lastHint, projects } = await (takeFirstAnswer() ?? get("/v1/server"));
+      if (projects) setProjects(projects);
       listenAfter(lastHint);
       setSignedIn(true);
     } catch (error) {

@@ -77,6 +77,13 @@ class Principal:
     def rights_somewhere(self) -> frozenset[Permission]:
         return self.rights.union(*self.by_project.values())
 
+    @property
+    def own_projects(self) -> tuple[str, ...]:
+        """Those it sees; empty where it sees all, or none."""
+        if Permission.JOBS_LIST in self.rights:
+            return ()
+        return tuple(sorted(project for project in self.by_project if self.sees(project)))
+
     def sees(self, project: str) -> bool:
         """Whether it may know what there is in a project."""
         return Permission.JOBS_LIST in self.rights_in(project)

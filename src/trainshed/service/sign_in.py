@@ -39,9 +39,10 @@ class SignInService:
     def with_token(self, token: str) -> BrowserSession:
         return self._session(self.authenticator.authenticate(f"Bearer {token}").token)
 
-    def is_signed_in(self, cookies: Mapping[str, str]) -> bool:
+    def signed_in(self, cookies: Mapping[str, str]) -> Principal | None:
+        """Whose session it is; None where it is nobody's."""
         word = cookies.get(self.sessions.cookie, "")
-        return bool(word) and self.sessions.principal(word, self.clock.now()) is not None
+        return self.sessions.principal(word, self.clock.now()) if word else None
 
     def _session(self, token: str) -> BrowserSession:
         return BrowserSession(self.sessions.cookie, *self.sessions.issue(self.clock.now(), token))

@@ -3,6 +3,8 @@
 /** @typedef {Record<string, string | number | boolean | null | undefined>} Query */
 /** @typedef {{field: string, description: string}} FieldViolation */
 
+import { inOwnProject } from "./own-project.js";
+
 export const EVERYWHERE = "/v1/projects/-/locations/-";
 const FRESH = 2000; // milliseconds for which an answer that was asked ahead is waited for by its part
 const AGAIN = 250; // milliseconds until a request that got no answer is sent once more
@@ -112,9 +114,10 @@ export async function send(method, path, { body, signal, headers = {} }) {
   const type = body !== undefined && !isRaw ? { "Content-Type": "application/json" } : {};
   const sent = /** @type {BodyInit | undefined} */ (isRaw || body === undefined ? body : JSON.stringify(body));
   const request = { method, body: sent, signal, headers: { ...type, ...headers } };
-  const answer = await fetch(path, request)
+  const address = inOwnProject(path);
+  const answer = await fetch(address, request)
     // Asked once more, if that is harmless: browsers drop requests while the machine gets another network.
-    .catch((error) => (method === "GET" && !signal?.aborted ? pause(AGAIN).then(() => fetch(path, request)) : Promise.reject(error)))
+    .catch((error) => (method === "GET" && !signal?.aborted ? pause(AGAIN).then(() => fetch(address, request)) : Promise.reject(error)))
     .catch((error) => {
       throw signal?.aborted ? error : new ApiError(0, "The server does not answer.");
     });

@@ -5,6 +5,7 @@
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 import { EVERYWHERE, withQuery } from "./api.js";
+import { inOwnProject } from "./own-project.js";
 
 /**
  * @typedef {{everything?: boolean, name?: string, version?: number, deleted?: boolean, log?: boolean,
@@ -59,7 +60,7 @@ function open() {
   const all = [...listeners];
   const logs = all.find((listener) => listener.logs)?.logs;
   const metrics = all.find((listener) => listener.metrics)?.metrics;
-  const address = withQuery(`${EVERYWHERE}/customJobs:watch`, { logs, metrics });
+  const address = withQuery(inOwnProject(`${EVERYWHERE}/customJobs:watch`), { logs, metrics });
   if (stream && address === streamAddress && stream.readyState !== EventSource.CLOSED) return;
   close();
   streamAddress = address;
