@@ -7,6 +7,7 @@ import { count } from "../lib/format.js";
 import { useLive } from "../lib/hints.js";
 import { useKeys } from "../lib/keys.js";
 import { withoutStates, withoutTrials, withState } from "../lib/job-filter.js";
+import { ownProject, ownProjects } from "../lib/own-project.js";
 import { stepFocus, useTurning } from "../lib/turning.js";
 import { CodeBlock } from "../parts/copy.js";
 import { FilterField } from "../parts/filter-field.js";
@@ -127,9 +128,9 @@ function Projects({ current, jobs, onChoose }) {
   if (projects.length < 2 && current === "-") return null;
   const known = projects.some(({ projectId }) => projectId === current) || current === "-";
   return html`<select aria-label="Project" value=${current} onChange=${(/** @type {any} */ event) => onChoose(event.target.value)}>
-    <option value="-">All projects</option>
+    <option value="-">${ownProjects().length ? ownProject() : "All projects"}</option>
     ${!known && html`<option value=${current}>${current}</option>`}
-    ${projects.map(({ projectId, jobCount }) => html`<option key=${projectId} value=${projectId}>${projectId} (${count(jobCount)})</option>`)}
+    ${projects.filter(({ projectId }) => projectId !== ownProject()).map(({ projectId, jobCount }) => html`<option key=${projectId} value=${projectId}>${projectId} (${count(jobCount)})</option>`)}
   </select>`;
 }
 
