@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from tests.builders import T0, an_admission
+from trainshed.core.day_use import DayUse, day_uses
 from trainshed.core.decide import MISSING_FOR, Plan, Start, Stop, decide
 from trainshed.core.job import Job, JobState, planned_replicas
 from trainshed.core.ledger import Interval, account
@@ -71,6 +72,7 @@ class World:
     launches: int = 0
     readiness: Readiness = READY  # of what the job needs before it can start
     ledger: list[Interval] = field(default_factory=list[Interval])
+    uses: list[DayUse] = field(default_factory=list[DayUse])
     skew: timedelta = timedelta()  # how much the backend's clock is ahead
 
     # What happens by itself
@@ -195,6 +197,7 @@ class World:
             assert interval.from_at < interval.to_at or interval.exit is not None, f"{interval} is empty"
             assert interval.to_at <= self.now, f"{interval} ends in the future"
         self.ledger.extend(closed)
+        self.uses.extend(day_uses(self.job, status, closed))
 
     def _remember(self) -> None:
         self.history.append((self.now, self.observe()))

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
+from trainshed.core.day_use import DayUse, UseQuery
 from trainshed.core.job import JobState
 from trainshed.core.ledger import Interval, ResourceTime
 from trainshed.core.query import JobQuery, QueryField
@@ -32,6 +33,17 @@ class JobFigures(Protocol):
 
     async def intervals(self, project: str, location: str, job: str) -> tuple[Interval, ...]:
         """What the job's runs spent their time on, run by run, in order of time; also for a deleted job."""
+        ...
+
+    async def uses(self, query: UseQuery) -> tuple[DayUse, ...]:
+        """What jobs had, added up by day and more (core.day_use), also of deleted jobs.
+
+        A sum may come in parts. What an answer costs depends on the days that it is about, not on all days.
+        """
+        ...
+
+    async def display_names(self, jobs: Collection[str]) -> Mapping[str, str]:
+        """The display names of these jobs, also of deleted ones. Jobs that are not known are left out."""
         ...
 
     async def counts(self) -> Mapping[JobState, int]: ...

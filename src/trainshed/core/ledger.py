@@ -86,6 +86,20 @@ def uncounted_time(job: Job, now: datetime) -> ResourceTime:
     return total
 
 
+def open_intervals(job: Job, now: datetime) -> tuple[Interval, ...]:
+    """The intervals that would end if all runs were counted up to now; none of a job that holds nothing."""
+    status = job.status
+    if status.admission is None or job.is_final:
+        return ()
+    places, intervals = status.admission.by_replica(), list[Interval]()
+    for replica in status.replicas:
+        turnings = _turnings(job, status, replica, None, None, now)
+        intervals += _intervals(
+            job, status.attempt, replica, turnings, places.get((replica.pool, replica.index))
+        )
+    return tuple(intervals)
+
+
 class Turning(NamedTuple):
     """The moment from which a run's time has another class; None once its resources are free.
 

@@ -182,6 +182,7 @@ class Store(JobFigures, Protocol):
     7. relabel is guarded as write is, and touches nothing but labels and version.
     8. write keeps the intervals that end with it (core.ledger) together with the status, each once; they are
        never changed, and stay when the job is deleted.
+       The sums by day (core.day_use) are kept in the same write.
     9. on_commit tells every job that is not final, then each commit of a job, in the order of its versions
        and before its caller is answered.
     10. where a database lost commits, each job goes on from what the database has: after a Conflict, load

@@ -106,7 +106,7 @@ def _column(wanted: Compare, dialect: str, values: dict[str, Any]) -> tuple[str,
         case QueryField.SUBMITTER:
             return "submitter", True
         case QueryField.LABEL:
-            return _label(wanted.label, dialect, values), True
+            return label_value(wanted.label, dialect, values), True
         case QueryField.TEXT:
             raise AssertionError("a text is in several columns")
     assert_never(wanted.field)
@@ -136,7 +136,7 @@ def _stored_label(wanted: Compare, values: dict[str, Any]) -> str:
     return f"(NOT ({has_it}))" if wanted.op is Operator.NE else f"({has_it})"
 
 
-def _label(name: str, dialect: str, values: dict[str, Any]) -> str:
+def label_value(name: str, dialect: str, values: dict[str, Any]) -> str:
     """The value of one label. It unfolds the JSON object, because SQLite cannot quote a path."""
     key = _bound(name, values)
     if dialect == "sqlite":

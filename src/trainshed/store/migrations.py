@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from trainshed.core.errors import Unavailable
 from trainshed.store.codec import write_time
 from trainshed.store.connection import SqlConnection, SqlError, insert_into
+from trainshed.store.first_day_uses import fill_day_uses
 from trainshed.store.tables import SCHEMA_MIGRATIONS
 
 
@@ -21,6 +22,7 @@ class Migration:
 
     name: str
     statements: tuple[str, ...]
+    fill: Callable[[SqlConnection], None] | None = None  # after the statements: what SQL alone cannot say
 
 
 _FIRST = Migration(
@@ -203,7 +205,63 @@ _STUDIES = Migration(
     ),
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE, _KINDS, _CACHES, _LEDGER, _OWNERS, _LISTS, _STUDIES)
+_DAY_USES = Migration(
+    "0009_day_uses",
+    (
+        """CREATE TABLE day_uses (
+            day {text} NOT NULL,
+            project {text} NOT NULL,
+            location {text} NOT NULL,
+            job_id {text} NOT NULL,
+            spent_on {text} NOT NULL,
+            node {text} NOT NULL,
+            machine_type {text} NOT NULL,
+            cpus DOUBLE PRECISION NOT NULL,
+            memory BIGINT NOT NULL,
+            gpus INTEGER NOT NULL,
+            accelerator {text} NOT NULL,
+            is_spot INTEGER NOT NULL,
+            micros BIGINT NOT NULL,
+            PRIMARY KEY (day, project, location, job_id, spent_on, node, machine_type, cpus, memory, gpus,
+                accelerator, is_spot)
+        ){without_rowid}""",
+        "CREATE INDEX day_uses_by_job ON day_uses (job_id)",
+        """CREATE TABLE day_totals (
+            day {text} NOT NULL,
+            project {text} NOT NULL,
+            location {text} NOT NULL,
+            spent_on {text} NOT NULL,
+            node {text} NOT NULL,
+            machine_type {text} NOT NULL,
+            cpus DOUBLE PRECISION NOT NULL,
+            memory BIGINT NOT NULL,
+            gpus INTEGER NOT NULL,
+            accelerator {text} NOT NULL,
+            is_spot INTEGER NOT NULL,
+            micros BIGINT NOT NULL,
+            PRIMARY KEY (day, project, location, spent_on, node, machine_type, cpus, memory, gpus,
+                accelerator, is_spot)
+        ){without_rowid}""",
+        """CREATE TABLE deleted_jobs (
+            id {text} NOT NULL PRIMARY KEY,
+            display_name {text} NOT NULL,
+            labels {text} NOT NULL
+        ){without_rowid}""",
+    ),
+    fill_day_uses,
+)
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _FIRST,
+    _CODE,
+    _KINDS,
+    _CACHES,
+    _LEDGER,
+    _OWNERS,
+    _LISTS,
+    _STUDIES,
+    _DAY_USES,
+)
 
 APPLICATION = 0x54725368  # in the header of SQLite files that Trainshed made (see ownership.py)
 
@@ -281,6 +339,8 @@ def _apply(
     begin(connection)
     for statement in migration.statements:
         connection.execute(statement.format(**words))
+    if migration.fill is not None:
+        migration.fill(connection)
     now = write_time(datetime.now(UTC))
     recorded = {"name": migration.name, "applied_at": now}
     connection.execute(insert_into("schema_migrations", SCHEMA_MIGRATIONS), recorded)

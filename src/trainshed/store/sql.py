@@ -14,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from trainshed.core.day_use import DayUse, UseQuery
 from trainshed.core.errors import Conflict, NotFound, Unavailable
 from trainshed.core.event import Event
 from trainshed.core.image_cache import ImageCache
@@ -22,7 +23,7 @@ from trainshed.core.ledger import Interval, ResourceTime
 from trainshed.core.model import Model, ModelPage, ModelQuery
 from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import JobQuery, QueryField
-from trainshed.store import image_caches, lists, models, reads, writes
+from trainshed.store import day_uses, image_caches, lists, models, reads, writes
 from trainshed.store.cache import Decoded, OriginReaders
 from trainshed.store.connection import SqlConnection, SqlError
 from trainshed.store.database import Database
@@ -167,6 +168,12 @@ class SqlStore:
 
     async def intervals(self, project: str, location: str, job: str) -> tuple[Interval, ...]:
         return await self._read(lambda connection: reads.intervals_of(connection, project, location, job))
+
+    async def uses(self, query: UseQuery) -> tuple[DayUse, ...]:
+        return await self._read(lambda connection: day_uses.uses(connection, query))
+
+    async def display_names(self, jobs: Collection[str]) -> Mapping[str, str]:
+        return await self._read(lambda connection: day_uses.display_names(connection, jobs))
 
     async def counts(self) -> Mapping[JobState, int]:
         return await self._read(reads.counts)

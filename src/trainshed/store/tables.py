@@ -90,6 +90,24 @@ INTERVALS = (
     "devices",
     "exit",
 )
+# Intervals summed up by day (core.day_use), in the same write.
+DAY_USES = (
+    "day",
+    "project",
+    "location",
+    "job_id",
+    "spent_on",
+    "node",
+    "machine_type",
+    "cpus",
+    "memory",
+    "gpus",
+    "accelerator",
+    "is_spot",
+    "micros",
+)
+DAY_TOTALS = tuple(name for name in DAY_USES if name != "job_id")  # of all jobs together
+DELETED_JOBS = ("id", "display_name", "labels")  # what costs are told by, also of jobs that are gone
 OPERATIONS = ("name", "kind", "target", "created_at")
 SCHEMA_MIGRATIONS = ("name", "applied_at")
 
@@ -101,6 +119,9 @@ TABLES = {
     "trials": TRIALS,
     "events": EVENTS,
     "intervals": INTERVALS,
+    "day_uses": DAY_USES,
+    "day_totals": DAY_TOTALS,
+    "deleted_jobs": DELETED_JOBS,
     "operations": OPERATIONS,
     "schema_migrations": SCHEMA_MIGRATIONS,
 }

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from trainshed.core.day_use import day_uses
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.event import Event
 from trainshed.core.job import Job, JobSpec, Status
@@ -16,8 +17,9 @@ from trainshed.store import models, reads
 from trainshed.store.cache import Decoded
 from trainshed.store.codec import dump_plain, dumps, loads
 from trainshed.store.connection import SqlConnection, SqlIntegrityError, insert_into
+from trainshed.store.day_uses import add_uses
 from trainshed.store.rows import event_values, interval_values, job_values, operation_values, status_values
-from trainshed.store.tables import EVENTS, INTERVALS, JOBS, OPERATIONS
+from trainshed.store.tables import DELETED_JOBS, EVENTS, INTERVALS, JOBS, OPERATIONS
 
 _INSERT_JOB = insert_into("jobs", JOBS)
 _UPDATE_STATUS = """
@@ -36,6 +38,7 @@ _VERSION = "SELECT version FROM jobs WHERE id = :of_job"
 _NEXT = "(SELECT COALESCE(MAX(sequence), 0) + 1 FROM events WHERE job_id = :job_id)"
 _INSERT_EVENT = insert_into("events", EVENTS).replace(":sequence", _NEXT)
 _INSERT_INTERVAL = insert_into("intervals", INTERVALS)
+_INSERT_DELETED = insert_into("deleted_jobs", DELETED_JOBS)
 
 
 def insert_job(
@@ -63,6 +66,7 @@ def update_status(connection: SqlConnection, job: Job, status: Status, given: Se
     if job.origin is not None:
         models.settle(connection, job, status)
     connection.execute_each(_INSERT_INTERVAL, interval_values(job, closed))
+    add_uses(connection, day_uses(job, status, closed))
     _insert_events(connection, job.id, given)
     return replace(job, status=status, version=job.version + 1)
 
@@ -85,6 +89,8 @@ def delete_job(connection: SqlConnection, job: Job, operation: Operation) -> Non
         connection.execute(_INSERT_OPERATION, operation_values(operation))
     except SqlIntegrityError as error:
         raise AlreadyExists(f"An operation {operation.name} exists already.") from error
+    gone = {"id": job.id, "display_name": job.display_name, "labels": dump_plain(dict(job.labels))}
+    connection.execute(_INSERT_DELETED, gone)
 
 
 def _insert_events(connection: SqlConnection, job: str, given: Sequence[Event]) -> None:

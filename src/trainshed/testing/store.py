@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from trainshed.core.day_use import DayUse, UseQuery, added_up, day_uses
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.event import Event
 from trainshed.core.image_cache import ImageCache
@@ -29,6 +30,8 @@ class MemoryStore:
         self._jobs: dict[str, Job] = {}
         self._events: dict[str, list[Event]] = {}
         self._intervals: dict[tuple[str, str, str], list[Interval]] = {}  # by project, location and job
+        self._uses: Counter[DayUse] = Counter()  # the time of each, whose own is 0
+        self._gone: dict[str, Job] = {}  # deleted jobs
         self._operations: dict[str, Operation] = {}
         self._keys: dict[tuple[str, str], str] = {}
         self._models: dict[str, Model] = {}  # by full name
@@ -141,6 +144,8 @@ class MemoryStore:
         status, closed = account(current, status, status.updated_at or job.created_at)
         self._jobs[job.id] = new = replace(current, status=status, version=job.version + 1)
         self._intervals.setdefault((job.project, job.location, job.id), []).extend(closed)
+        for use in day_uses(job, status, closed):
+            self._uses[use._replace(micros=0)] += use.micros
         self._append(job.id, events)
         self._settle(new)
         self._tell(new)
@@ -166,7 +171,7 @@ class MemoryStore:
             raise Conflict(f"Job {job.id} has changed meanwhile.")
         if operation.name in self._operations:
             raise AlreadyExists(f"An operation {operation.name} exists already.")
-        del self._jobs[job.id]
+        self._gone[job.id] = self._jobs.pop(job.id)
         self._events.pop(job.id, None)
         self._keys = {key: kept for key, kept in self._keys.items() if kept != job.id}
         self._operations[operation.name] = operation
@@ -197,6 +202,19 @@ class MemoryStore:
         await asyncio.sleep(0)
         closed = self._intervals.get((project, location, job), ())
         return tuple(sorted(closed, key=lambda interval: (interval.key, interval.from_at, interval.to_at)))
+
+    async def uses(self, query: UseQuery) -> tuple[DayUse, ...]:
+        await asyncio.sleep(0)
+        sums: Counter[DayUse] = Counter()
+        for use, micros in self._uses.items():
+            if query.takes(use):
+                label = self._labels_of(use.job).get(query.label, "")
+                sums[query.reduced(use._replace(label=label))] += micros
+        return added_up(sums)
+
+    async def display_names(self, jobs: Collection[str]) -> Mapping[str, str]:
+        await asyncio.sleep(0)
+        return {id: job.display_name for id, job in (self._gone | self._jobs).items() if id in jobs}
 
     async def counts(self) -> Mapping[JobState, int]:
         await asyncio.sleep(0)
@@ -261,6 +279,10 @@ class MemoryStore:
         await self.model(model.project, model.location, model.id)
         del self._models[model.name]
         self._operations[operation.name] = operation
+
+    def _labels_of(self, id: str) -> Mapping[str, str]:
+        job = self._jobs.get(id) or self._gone.get(id)
+        return {} if job is None else job.labels
 
     def _asked_jobs(self, query: JobQuery) -> list[Job]:
         return [job for job in self._jobs.values() if is_asked(job, query)]
