@@ -92,6 +92,12 @@ class Settings:
         many=True,
     )
     runtimes: Path | None = _setting(None, values.place, "FILE", "Further runtimes, in TOML.")
+    prices: Path | None = _setting(
+        None,
+        values.place,
+        "FILE",
+        "Prices of CPUs, memory and GPUs, and budgets, in TOML; read again when it changes.",
+    )
     default_output: str = _setting(
         "", values.output, "gs://BUCKET/PATH", "Below it go the results of jobs that do not say where."
     )

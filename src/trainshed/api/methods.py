@@ -8,6 +8,7 @@ from trainshed.api.call import ANY_SIZE, MOST_JOB, SOCKET, Handler, Method
 from trainshed.api.call import row as _row
 from trainshed.api.code import MOST_MANIFEST, CodeHandlers
 from trainshed.api.console import ConsoleHandlers
+from trainshed.api.costs import CostHandlers
 from trainshed.api.custom_jobs import CustomJobHandlers
 from trainshed.api.google_tokens import GoogleTokens, metadata_methods
 from trainshed.api.graphs import GraphHandlers
@@ -69,6 +70,7 @@ class Handlers:
     caches: ImageCacheHandlers
     nodes: NodeHandlers
     queue: QueueHandlers
+    costs: CostHandlers
     vizier: VizierHandlers
     tokens: GoogleTokens
     accounts: AccountHandlers
@@ -83,6 +85,8 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
         _row("GET", "/v1/projects", handlers.job_lists.projects, Permission.JOBS_LIST),
         _row("GET", "/metrics", handlers.metrics.prometheus, Permission.METRICS_READ),
         *account_methods(handlers.accounts),
+        _row("GET", "/v1/costs", handlers.costs.find, Permission.COSTS_READ),
+        _row("GET", "/metrics", handlers.metrics.prometheus, Permission.SERVER_READ),
         *_console(handlers.console),
     ]
     for version in VERSIONS:
@@ -103,6 +107,7 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
             *_studies(parent, handlers.vizier),
             *_trials(f"{parent}/studies/{{study}}", handlers.vizier, version),
             _row("GET", f"{parent}/nodes", handlers.nodes.find, Permission.SERVER_READ),
+            _row("GET", f"{parent}/costs", handlers.costs.find, Permission.COSTS_READ),
             _row("GET", f"{parent}/queue", handlers.queue.find, Permission.JOBS_LIST),
             _row("GET", f"{parent}/preparations", handlers.queue.preparations, Permission.JOBS_LIST),
         ]
@@ -140,6 +145,7 @@ def _one_job(job: str, handlers: Handlers) -> tuple[Method, ...]:
         _row("GET", f"{job}:status", jobs.status, read),
         _row("GET", f"{job}:events", jobs.events, read),
         _row("GET", f"{job}:intervals", jobs.intervals, read),
+        _row("GET", f"{job}:costs", handlers.costs.of_job, Permission.COSTS_READ),
         _row("GET", f"{job}:results", handlers.results.look, read),
         _row("GET", f"{job}:tail", jobs.tail, read_logs),
         _row("GET", f"{job}:output", handlers.output.read, read_logs),

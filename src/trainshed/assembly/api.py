@@ -13,6 +13,7 @@ from trainshed.api.app import make_app
 from trainshed.api.call import Method
 from trainshed.api.code import CodeHandlers
 from trainshed.api.console import ConsoleHandlers
+from trainshed.api.costs import CostHandlers
 from trainshed.api.custom_jobs import CustomJobHandlers
 from trainshed.api.google_hosts import GoogleHosts
 from trainshed.api.google_tokens import GoogleTokens
@@ -184,4 +185,5 @@ def make_handlers(
         images=ImageHandlers(services.images),
         nodes=NodeHandlers(services.nodes),
         queue=QueueHandlers(services.queue),
+        costs=CostHandlers(services.costs),
     )

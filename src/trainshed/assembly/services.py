@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from trainshed.assembly.backends import Backends
 from trainshed.assembly.control import Control
+from trainshed.assembly.costs import make_costs
 from trainshed.assembly.images import ImageParts
 from trainshed.assembly.measuring import Measuring
 from trainshed.assembly.shared import CYCLE, SharedParts
@@ -12,6 +13,7 @@ from trainshed.catalogue import load_catalogue
 from trainshed.dialects.ai_platform.origin import key_of
 from trainshed.service.access import AccessService
 from trainshed.service.code import CodeService
+from trainshed.service.costs import CostService
 from trainshed.service.graphs import GraphService
 from trainshed.service.image_caches import ImageCacheService
 from trainshed.service.images import ImageService
@@ -54,6 +56,7 @@ class Services:
     images: ImageService
     nodes: NodeService
     queue: QueueService
+    costs: CostService
     access: AccessService
 
 
@@ -112,6 +115,7 @@ def make_services(
             unready=scheduler.unready,
             sites=scheduler.sites,
         ),
+        costs=make_costs(shared, storage),
         access=access,
     )
 

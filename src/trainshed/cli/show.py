@@ -46,7 +46,8 @@ def command(client: Client, job: str, env: bool, replica: str | None, as_json: b
     events = client.events(custom_job["name"])
     runs = earlier_runs(client, custom_job["name"], status)
     if as_json:
-        whole = {"job": custom_job, "status": status, "events": events}
+        costs = client.costs_of(custom_job["name"])
+        whole = {"job": custom_job, "status": status, "events": events, "costs": costs}
         click.echo(json.dumps(whole | ({"earlierRuns": runs} if runs else {}), indent=2))
         return
     results = ""
@@ -54,22 +55,24 @@ def command(client: Client, job: str, env: bool, replica: str | None, as_json: b
         from trainshed.cli.results import results as of_job
 
         results = of_job(client, custom_job)
-    summary = _summary(custom_job, status, results)
+    from trainshed.cli.costs import sentence
+
+    summary = _summary(custom_job, status, results, sentence(client.costs_of(custom_job["name"])))
     click.echo("\n\n".join(filter(None, (summary, *_parts(custom_job, status, events, runs)))))
 
 
-def _summary(job: Json, status: Json, results: str = "") -> str:
+def _summary(job: Json, status: Json, results: str = "", cost: str = "") -> str:
     """The lines of `Word  value`; what there is nothing to say about is left out."""
     paint = Paint.for_stdout()
     lines = [
         f"{paint(f'{word:<9}', 'dim')} {value}" if word else f"{'':<9} {value}"
-        for word, value in _facts(job, status, paint, results)
+        for word, value in _facts(job, status, paint, results, cost)
         if value
     ]
     return "\n".join(line.replace("\n", f"\n{'':<10}") for line in lines)  # no value makes a line of its own
 
 
-def _facts(job: Json, status: Json, paint: Paint, results: str) -> Iterator[tuple[str, str]]:
+def _facts(job: Json, status: Json, paint: Paint, results: str, cost: str) -> Iterator[tuple[str, str]]:
     spec = words.part(job, "jobSpec")
     yield "Job", f"{paint(str(job.get('displayName', '')), 'bold')} ({words.identity(job)})"
     attempt = status.get("attempt") or 0
@@ -95,6 +98,7 @@ def _facts(job: Json, status: Json, paint: Paint, results: str) -> Iterator[tupl
     for cut in words.parts(status, "cuts"):
         yield "Cut", _cut(cut)
     yield from _moments(words.part(status, "times"))
+    yield "Cost", cost
     labels = words.part(job, "labels")
     yield "Labels", ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
     yield "Output", results

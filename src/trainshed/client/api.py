@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from trainshed.client.accounts import AccountsClient
+    from trainshed.client.costs import CostsClient
     from trainshed.client.discovery import Target
     from trainshed.client.image_caches import ImageCachesClient
     from trainshed.client.images import ImagesClient
@@ -131,6 +132,11 @@ class Client:
         from trainshed.client.accounts import AccountsClient
 
         return AccountsClient(self._connection)
+    def costs(self, location: str) -> "CostsClient":
+        """What jobs of the project cost at a location, "-" for all; "" for those of the whole server."""
+        from trainshed.client.costs import CostsClient
+
+        return CostsClient(self._connection, self.place(location) if location else "")
 
     def studies(self) -> "StudiesClient":
         """The studies of the same server: searches for good parameters."""
@@ -275,6 +281,10 @@ class Client:
         """Where the time of its runs went, run by run in order of time: [{task, attempt, run, class}]."""
         answer = self._connection.request("GET", self._path(job) + ":intervals")
         return answer.get("intervals", [])
+
+    def costs_of(self, job: str) -> "Json":
+        """What a job used and cost up to now: {total: {cost, cpuHours, gpuHours, goodput, classes}}."""
+        return self._connection.request("GET", self._path(job) + ":costs")
 
     def wait(self, job: str, timeout: float | None = None) -> "Json":
         """The job once it has ended, or as it is after `timeout` seconds. Outlasts a server's restart."""

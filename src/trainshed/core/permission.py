@@ -26,6 +26,7 @@ class Permission(StrEnum):
     JOBS_SHELL = "jobs.shell"
     LOGS_READ = "logs.read"
     OPERATIONS_GET = "operations.get"
+    COSTS_READ = "costs.read"
     MODELS_READ = "models.read"
     MODELS_DELETE = "models.delete"
     CODE_READ = "code.read"

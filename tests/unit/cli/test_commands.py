@@ -220,7 +220,8 @@ def test_showing_a_job_says_what_would_change_its_waiting_and_who_failed(trainsh
     failed = trainshed("show", "80000").out
     assert "it broke [PROGRAM_FAILED]" in failed
     assert "trainshed logs 80000 --replica workerpool1-0" in failed
-    assert set(json.loads(trainshed("show", "80000", "--json").out)) == {"job", "status", "events"}
+    shown = json.loads(trainshed("show", "80000", "--json").out)
+    assert set(shown) == {"job", "status", "events", "costs"}
 
 
 def test_logs_in_a_pipe_are_the_very_bytes_with_a_prefix_where_there_are_several_replicas(

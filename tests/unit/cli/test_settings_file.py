@@ -45,6 +45,7 @@ pod_template = "/etc/pods.yaml"
 context = "lab"
 namespace = "ml"
 kueue_queue = "team-a"
+prices = "/etc/prices.toml"
 """
 
 

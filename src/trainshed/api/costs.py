@@ -1,0 +1,71 @@
+"""costs: what jobs used and what that cost, of the server, of a project or of one job. Our own methods."""
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from trainshed.api.call import Call, Json
+from trainshed.core.costs import GroupBy
+from trainshed.service.costs import CostQuestion, CostReport, CostService, month_of
+from trainshed.wire.costs import parse_days, parse_group_by, render_row, render_total
+from trainshed.wire.page import fingerprint, parse_size
+from trainshed.wire.scalars import time_text
+
+
+@dataclass(slots=True)
+class CostHandlers:
+    service: CostService
+
+    async def find(self, call: Call) -> Json:
+        """The rows of one page, the largest first or in order of time, and the total of all pages."""
+        project, location = call.path.get("project", "-"), call.path.get("location", "-")
+        asked = call.query.get("groupBy", "job")
+        by, label = parse_group_by(asked)
+        since, until = self._days(call)
+        question = CostQuestion(
+            project=project, location=location, since=since, until=until, by=by, label=label
+        )
+        mark = fingerprint("costs", project, location, asked, str(since), str(until))
+        cursor = call.pages.decode(call.query.get("pageToken", ""), mark)
+        first, most = 0 if cursor is None else int(cursor[0]), parse_size(call.query.get("pageSize"))
+        report = await self.service.report(question)
+        rows = report.rows(first, most)
+        names = await self.service.names(rows) if by is GroupBy.JOB else dict[str, str]()
+        following = (str(first + most), "") if first + most < len(report.groups) else None
+        rendered = [render_row(row, report.prices, names) for row in rows]
+        return {
+            "from": str(since),
+            "to": str(until),
+            "groupBy": asked,
+            **_common(report),
+            **call.pages.render("rows", rendered, following, mark),
+            "totalSize": len(report.groups),
+        }
+
+    async def of_job(self, call: Call) -> Json:
+        """Of one job, from its submit up to now; also of a deleted one."""
+        path = call.path
+        report = await self.service.of_job(path["project"], path["location"], path["job"])
+        if not report.groups:
+            await self.service.store.get(path["project"], path["location"], path["job"])
+        return _common(report)
+
+    def _days(self, call: Call) -> tuple[date, date]:
+        """This month, where nothing is asked for; from a day alone: until today."""
+        now = self.service.clock.now()
+        month, first = month_of(now), call.query.get("from", "")
+        until = now.date() + timedelta(days=1) if first else month[1]
+        return parse_days(first, call.query.get("to", ""), (month[0], until))
+
+
+def _common(report: CostReport) -> Json:
+    answer: Json = {
+        "countedTime": time_text(report.counted_at),
+        "total": render_total(report.total, report.prices),
+    }
+    if report.prices is not None:
+        answer["currency"] = report.prices.currency
+        if report.sums.unpriced:
+            answer["unpriced"] = sorted(report.sums.unpriced)
+    if report.mistake:
+        answer["pricesError"] = report.mistake
+    return answer

@@ -1,0 +1,139 @@
+"""Use case of costs: what jobs used and what that cost, in groups, up to this moment.
+
+`api/costs.py` calls it, and `control/budgets.py`. What is closed comes from the store's sums by day, what
+runs is added up to now. It writes nothing. A report is kept for a moment, so that its pages belong together
+and are added up once.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
+
+from trainshed.core.costs import (
+    CostGroup,
+    CostRow,
+    CostSums,
+    GroupBy,
+    fold,
+    kept_apart,
+    ordered,
+    shown,
+    together,
+)
+from trainshed.core.day_use import DayUse, UseQuery, open_uses
+from trainshed.core.job import Job
+from trainshed.core.ports import Clock, Store
+from trainshed.core.prices import Prices
+
+FRESH = timedelta(seconds=5)
+KEPT = 4  # reports
+TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostQuestion:
+    project: str = "-"
+    location: str = "-"
+    job: str = ""
+    since: date | None = None
+    until: date | None = None  # the first day after
+    by: GroupBy = GroupBy.JOB
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostReport:
+    question: CostQuestion
+    counted_at: datetime  # up to when running jobs are counted
+    prices: Prices | None
+    mistake: str  # why the file of prices as it is now is not used
+    sums: CostSums
+    groups: list[CostGroup]
+    total: CostRow
+
+    def rows(self, first: int, most: int) -> list[CostRow]:
+        return list(islice(shown(self.sums, self.groups, first), most))
+
+
+@dataclass(slots=True)
+class CostService:
+    store: Store
+    clock: Clock
+    prices: Callable[[], Prices | None] = lambda: None
+    mistake: Callable[[], str] = lambda: ""  # in the file of prices
+    _reports: dict[CostQuestion, CostReport] = field(default_factory=dict[CostQuestion, CostReport])
+
+    async def report(self, question: CostQuestion) -> CostReport:
+        prices, mistake = self.prices(), self.mistake()
+        kept = self._reports.get(question)
+        is_same = kept is not None and kept.prices is prices and kept.mistake == mistake
+        if kept is not None and is_same and self.clock.now() - kept.counted_at <= FRESH:
+            return kept
+        report = await self._report(question)
+        self._reports.pop(question, None)
+        self._reports[question] = report
+        for old in list(self._reports)[:-KEPT]:
+            del self._reports[old]
+        return report
+
+    async def of_job(self, project: str, location: str, job: str) -> CostReport:
+        """Of one job, from its submit on, by class of time; also of a deleted one."""
+        question = CostQuestion(project=project, location=location, job=job, by=GroupBy.CLASS)
+        return await self._report(question)
+
+    async def names(self, rows: list[CostRow]) -> Mapping[str, str]:
+        """The display names of the jobs in the rows."""
+        return await self.store.display_names([row.group.name for row in rows])
+
+    async def _report(self, question: CostQuestion) -> CostReport:
+        prices, now = self.prices(), self.clock.now()
+        query = UseQuery(
+            project=question.project,
+            location=question.location,
+            job=question.job,
+            since=question.since,
+            until=question.until,
+            apart=kept_apart(question.by, prices),
+            label=question.label,
+        )
+        closed, running = await self._uses(query, now)
+        sums = await asyncio.to_thread(fold, (*closed, *running), prices, question.by)
+        return CostReport(
+            question=question,
+            counted_at=now,
+            prices=prices,
+            mistake=self.mistake(),
+            sums=sums,
+            groups=await asyncio.to_thread(ordered, sums, question.by),
+            total=together(sums),
+        )
+
+    async def _uses(self, query: UseQuery, now: datetime) -> tuple[tuple[DayUse, ...], list[DayUse]]:
+        """What is closed and what is open, seen at the same moment: no time is in both, none in neither."""
+        closed, jobs = (), await self._active(query)
+        for _ in range(TRIES):
+            closed = await self.store.uses(query)
+            before, jobs = jobs, await self._active(query)
+            if jobs.keys() == before.keys() and all(before[id].version == jobs[id].version for id in jobs):
+                break
+        running: list[DayUse] = []
+        for job in jobs.values():
+            label = job.labels.get(query.label, "")
+            uses = (use for use in open_uses(job, now) if query.takes(use))
+            running += (query.reduced(use._replace(label=label)) for use in uses)
+        return closed, running
+
+    async def _active(self, query: UseQuery) -> dict[str, Job]:
+        return {
+            job.id: job
+            for job in await self.store.active()
+            if query.project in ("-", job.project) and query.job in ("", job.id)
+        }
+
+
+def month_of(at: datetime) -> tuple[date, date]:
+    """The first day of its month in UTC, and of the next."""
+    first = at.astimezone(UTC).date().replace(day=1)
+    return first, (first + timedelta(days=31)).replace(day=1)
