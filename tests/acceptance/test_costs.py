@@ -3,7 +3,7 @@
 import csv
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -161,3 +161,34 @@ def test_without_prices_nobody_sees_money_and_a_wrong_file_stops_the_start(tmp_p
     broken = LiveServer("--prices", str(wrong))
     with pytest.raises(AssertionError, match=r"wrong.toml:5: prices\[0\].hdd is not known"), broken:
         pass
+
+
+def test_a_project_that_has_spent_its_budget_starts_no_new_job_until_it_is_raised(tmp_path: Path):
+    prices = tmp_path / "prices.toml"
+    prices.write_text(PRICES.replace("36", "36000") + "[budgets]\np1 = 0.01\n")
+    with LiveServer("--cpus", "4", "--memory", "8GiB", "--prices", str(prices)) as server:
+        small = "n1-standard-1"
+        pools = [pool(python("import time; time.sleep(600)"), machine=small)]
+        runs = server.submit(pools=pools, name="runs")
+        server.wait_for(runs, ["JOB_STATE_RUNNING"])
+        until(lambda: any(item["level"] == 100 for item in server.get(f"{PARENT}/costs")["budgets"]))
+        waits = server.submit(pools=[pool(python("pass"), machine=small)], name="waits")
+        until(lambda: reason(server, waits) == "BUDGET_SPENT")
+        assert "BUDGET_SPENT" in command(server, "why", "waits").stdout
+        assert "New jobs wait." in command(server, "costs").stderr
+        assert "has spent" in server.said()
+        assert server.state(runs) == "JOB_STATE_RUNNING"
+        prices.write_text(PRICES + "[budgets]\np1 = 1000\n")
+        assert server.wait(waits)["state"] == "JOB_STATE_SUCCEEDED"
+        assert 'class="COMPUTED",resource="cpu"' in server.request("GET", "/metrics").body.decode()
+
+
+def reason(server: LiveServer, job: str) -> str:
+    return server.get(f"/v1/{job}:status").get("waiting", {}).get("reason", "")
+
+
+def until(happens: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

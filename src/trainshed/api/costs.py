@@ -1,12 +1,14 @@
 """costs: what jobs used and what that cost, of the server, of a project or of one job. Our own methods."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
 from trainshed.api.call import Call, Json
+from trainshed.core.budget import Spending
 from trainshed.core.costs import GroupBy
 from trainshed.service.costs import CostQuestion, CostReport, CostService, month_of
-from trainshed.wire.costs import parse_days, parse_group_by, render_row, render_total
+from trainshed.wire.costs import parse_days, parse_group_by, render_row, render_spending, render_total
 from trainshed.wire.page import fingerprint, parse_size
 from trainshed.wire.scalars import time_text
 
@@ -14,6 +16,7 @@ from trainshed.wire.scalars import time_text
 @dataclass(slots=True)
 class CostHandlers:
     service: CostService
+    spendings: Callable[[str], Iterable[Spending]]  # of a project, "-" for all; of this month
 
     async def find(self, call: Call) -> Json:
         """The rows of one page, the largest first or in order of time, and the total of all pages."""
@@ -32,6 +35,7 @@ class CostHandlers:
         names = await self.service.names(rows) if by is GroupBy.JOB else dict[str, str]()
         following = (str(first + most), "") if first + most < len(report.groups) else None
         rendered = [render_row(row, report.prices, names) for row in rows]
+        budgets = [render_spending(item) for item in self.spendings(project)]
         return {
             "from": str(since),
             "to": str(until),
@@ -39,6 +43,7 @@ class CostHandlers:
             **_common(report),
             **call.pages.render("rows", rendered, following, mark),
             "totalSize": len(report.groups),
+            **({"budgets": budgets} if budgets else {}),
         }
 
     async def of_job(self, call: Call) -> Json:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from trainshed.api.call import Call, Json, Reply, TextAnswer
 from trainshed.core.errors import Invalid, Violation
+from trainshed.service.costs import CostService
 from trainshed.service.jobs import JobService
 from trainshed.service.metrics import MetricService
 from trainshed.wire import prometheus
@@ -21,6 +22,7 @@ MOST_WINDOW = timedelta(days=3660)
 class MetricHandlers:
     jobs: JobService
     metrics: MetricService
+    costs: CostService
     version: str
     started_at: float  # seconds since 1970
 
@@ -55,6 +57,7 @@ class MetricHandlers:
         families = [
             *self._of_server(),
             *prometheus.of_jobs(counts),
+            *prometheus.of_uses(await self.costs.this_month()),
             *prometheus.of_replicas(running),
         ]
         return TextAnswer(prometheus.text(families), media_type=prometheus.MEDIA_TYPE)

@@ -165,7 +165,7 @@ def make_handlers(
         health=HealthHandlers(version=__version__),
         why=WhyHandlers(services.why, offer),
         machine_types=MachineTypeHandlers(offer.catalogue),
-        metrics=MetricHandlers(jobs, services.metrics, __version__, time.time()),
+        metrics=MetricHandlers(jobs, services.metrics, services.costs, __version__, time.time()),
         results=ResultHandlers(jobs, partial(committed_outputs, services.storage.buckets)),
         graphs=GraphHandlers(jobs, services.graphs, progress),
         stacks=StackHandlers(services.stacks),
@@ -185,5 +185,5 @@ def make_handlers(
         images=ImageHandlers(services.images),
         nodes=NodeHandlers(services.nodes),
         queue=QueueHandlers(services.queue),
-        costs=CostHandlers(services.costs),
+        costs=CostHandlers(services.costs, services.budgets.spendings),
     )

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trainshed.assembly.costs import make_costs
 from trainshed.assembly.images import ImageParts
 from trainshed.assembly.measuring import Measuring
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
 from trainshed.backends.fleet import Fleet
+from trainshed.control.budgets import Budgets
 from trainshed.control.janitor import Janitor
 from trainshed.control.jobs import JobLoop
 from trainshed.control.lifecycle import LifecycleSweeper
@@ -17,6 +19,7 @@ from trainshed.control.scheduler import Scheduler
 from trainshed.control.sweeper import Sweeper
 from trainshed.core.fleet import Fit
 from trainshed.service.access import AccessService
+from trainshed.service.costs import CostService
 from trainshed.verdict_rules import load_rules
 
 
@@ -25,6 +28,8 @@ class Control:
     scheduler: Scheduler
     job_loop: JobLoop
     outputs: Outputs
+    costs: CostService
+    budgets: Budgets
     chores: Mapping[str, Work]  # by their keys in the queue of chores
 
 
@@ -37,6 +42,8 @@ def make_control(
     measuring: Measuring,
 ) -> Control:
     clock, queues = shared.clock, shared.queues
+    costs = make_costs(shared, storage)
+    budgets = Budgets(clock, costs.prices, costs.spent, queues.hint_scheduler)
     scheduler = Scheduler(
         store=storage.store,
         backend=fleet,
@@ -46,6 +53,7 @@ def make_control(
         hint=queues.hint_scheduler,
         hint_job=queues.jobs.hint,
         cached=images.keeper.matched,
+        budget=budgets.waiting,
     )
     outputs = Outputs(
         store=storage.store,
@@ -74,5 +82,13 @@ def make_control(
         "look": Janitor(storage.store, storage.logs, queues.jobs.hint, storage.secrets).look,
         "code": Sweeper(storage.store, storage.code, clock).look,
         "lifecycle": LifecycleSweeper(storage.buckets, clock).look,
+        "budgets": budgets.look,
     }
-    return Control(scheduler=scheduler, job_loop=job_loop, outputs=outputs, chores=chores)
+    return Control(
+        scheduler=scheduler,
+        job_loop=job_loop,
+        outputs=outputs,
+        costs=costs,
+        budgets=budgets,
+        chores=chores,
+    )

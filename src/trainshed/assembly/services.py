@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from trainshed.assembly.backends import Backends
 from trainshed.assembly.control import Control
-from trainshed.assembly.costs import make_costs
 from trainshed.assembly.images import ImageParts
 from trainshed.assembly.measuring import Measuring
 from trainshed.assembly.shared import CYCLE, SharedParts
 from trainshed.assembly.storage import Storage
 from trainshed.catalogue import load_catalogue
+from trainshed.control.budgets import Budgets
 from trainshed.dialects.ai_platform.origin import key_of
 from trainshed.service.access import AccessService
 from trainshed.service.code import CodeService
@@ -57,6 +57,7 @@ class Services:
     nodes: NodeService
     queue: QueueService
     costs: CostService
+    budgets: Budgets
     access: AccessService
 
 
@@ -86,6 +87,7 @@ def make_services(
             landing=jobs.landing,
             unready=scheduler.unready,
             sites=scheduler.sites,
+            budget=scheduler.budget,
         ),
         logs=LogService(
             store,
@@ -115,7 +117,8 @@ def make_services(
             unready=scheduler.unready,
             sites=scheduler.sites,
         ),
-        costs=make_costs(shared, storage),
+        costs=control.costs,
+        budgets=control.budgets,
         access=access,
     )
 

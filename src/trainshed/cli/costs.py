@@ -166,6 +166,9 @@ def _percent(share: object) -> str:
 def notes(answer: Json) -> list[str]:
     """What there is to say about prices and budgets."""
     lines: list[str] = []
+    for budget in words.parts(answer, "budgets"):
+        if budget.get("level"):
+            lines.append(str(budget["message"]) + (" New jobs wait." if int(budget["level"]) >= 100 else ""))
     if unpriced := words.parts(answer, "unpriced"):
         lines.append(f"without a price, and so without cost: {', '.join(map(str, unpriced))}")
     if mistake := answer.get("pricesError"):

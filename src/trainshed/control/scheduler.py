@@ -41,6 +41,7 @@ class Scheduler:
     hint_job: Callable[[str], None]
     noted: timedelta = NOTED
     cached: Callable[[Job], str] = lambda _: ""  # a sentence on the image cache that a job starts from
+    budget: Callable[[str], Waiting | None] = lambda _: None  # why new jobs of a project may not start now
     backlog: Backlog = field(default_factory=Backlog)
     freed: set[str] = field(default_factory=set[str])  # ended, while their end is being written
     _hinted: dict[str, None] = field(default_factory=dict[str, None])
@@ -69,6 +70,8 @@ class Scheduler:
     def reason(self, id: str) -> Waiting | None:
         """Why the job waits, according to the last cycle; None if no cycle has looked at it."""
         if (job := self.backlog.unready.get(id)) is not None:
+            if (waiting := self.budget(job.project)) is not None:
+                return waiting
             readiness = self.backend.prepare(job.spec, id)
             return readiness.waiting if readiness.standing is ReadinessState.PREPARING else None
         job = self.backlog.ready.get(id)
@@ -100,7 +103,7 @@ class Scheduler:
         nodes = await self.backend.nodes()
         now = self.clock.now()
         self._notice(nodes)
-        preparing = self._sort_by_readiness()
+        unready = self._sort_by_readiness()
         ports: set[int] = set()
         for job in self.backlog.admitted.values():
             if job.status.admission:
@@ -111,8 +114,11 @@ class Scheduler:
             if line := self.cached(job):
                 events = *events, Event(at=now, reason=Reason.IMAGE_CACHED, message=line)
             await self._admit(job, placed, ports, events, now)
-        for job, readiness in preparing:
-            await self._note_preparing(job, readiness, now)
+        for job, readiness in unready:
+            if readiness is None:
+                await self._note_budget(job, now)
+            else:
+                await self._note_preparing(job, readiness, now)
         return await self._note_refusals(now)
 
     def _notice(self, nodes: tuple[Node, ...]) -> None:
@@ -123,16 +129,21 @@ class Scheduler:
             for job in self.backlog.ready:
                 self._note_later(job)
 
-    def _sort_by_readiness(self) -> list[tuple[Job, Readiness]]:
-        """Look at the waiting jobs that are new or hinted, and at some of those in preparation.
+    def _sort_by_readiness(self) -> list[tuple[Job, Readiness | None]]:
+        """Look at the waiting jobs that are new or hinted, and at some of those that are not ready.
 
-        Returns those that are still in preparation.
+        Returns those that are still in preparation, and with None those whose project's budget is spent:
+        nothing is prepared for them.
         """
-        backlog, preparing = self.backlog, list[tuple[Job, Readiness]]()
+        backlog, unready = self.backlog, list[tuple[Job, Readiness | None]]()
         hinted, self._hinted = self._hinted, {}
         jobs = {**backlog.unseen, **{id: backlog.unready[id] for id in hinted if id in backlog.unready}}
         some = {id: job for id, job in islice(backlog.unready.items(), MOST_LOOKS) if id not in jobs}
         for job in (*jobs.values(), *some.values()):
+            if self.budget(job.project) is not None:
+                backlog.set_unready(job)
+                unready.append((job, None))
+                continue
             readiness = self.backend.prepare(job.spec, job.id)
             match readiness.standing:
                 case ReadinessState.READY:
@@ -142,13 +153,13 @@ class Scheduler:
                         self.hint()  # jobs that wait for the same thing are ready too
                 case ReadinessState.PREPARING:
                     backlog.set_unready(job)
-                    preparing.append((job, readiness))
+                    unready.append((job, readiness))
                 case ReadinessState.FAILED:
                     backlog.set_unready(job)
                     self.hint_job(job.id)  # its own turn fails it
                 case _:
                     assert_never(readiness.standing)
-        return preparing
+        return unready
 
     def _decide(self, nodes: tuple[Node, ...], now: datetime) -> list[tuple[Job, Admission, Readiness]]:
         """Decide which jobs may start. The refusals stay in the cycle."""
@@ -159,7 +170,8 @@ class Scheduler:
         taken_away: list[Job] = []  # no longer ready
         for job in ready.in_order(cycle.refused):
             readiness = self.backend.prepare(job.spec, job.id)
-            if not readiness.is_ready or readiness.sites != ready.sites.get(job.id, ()):
+            is_as_before = readiness.is_ready and readiness.sites == ready.sites.get(job.id, ())
+            if not is_as_before or self.budget(job.project) is not None:
                 taken_away.append(job)
                 continue
             if (admission := cycle.answer(job).admission) is not None:
@@ -227,6 +239,11 @@ class Scheduler:
                 written += 1
             heappop(self._unnoted)
         return now if self._unnoted else None
+
+    async def _note_budget(self, job: Job, now: datetime) -> None:
+        waiting = self.budget(job.project)
+        if waiting is not None and not _is_noted(job, waiting.reason):
+            await self._note(job, replace(job.status, prepared_at=_prepared_at(job, now)), waiting, now)
 
     async def _note_preparing(self, job: Job, readiness: Readiness, now: datetime) -> None:
         """Record at once that a job is in preparation: it takes time, and that time is counted."""

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from itertools import islice
 
 from trainshed.core.costs import (
@@ -82,6 +83,15 @@ class CostService:
         """Of one job, from its submit on, by class of time; also of a deleted one."""
         question = CostQuestion(project=project, location=location, job=job, by=GroupBy.CLASS)
         return await self._report(question)
+
+    async def spent(self, since: date, until: date) -> Mapping[str, Decimal]:
+        """What each project spent from a day up to another, which does not count."""
+        report = await self._report(CostQuestion(since=since, until=until, by=GroupBy.PROJECT))
+        return {row.group.name: row.amount.cost for row in report.rows(0, len(report.groups))}
+
+    async def this_month(self) -> tuple[DayUse, ...]:
+        """What all jobs had in this month, as far as the ledger has counted it."""
+        return await self.store.uses(UseQuery(since=month_of(self.clock.now())[0]))
 
     async def names(self, rows: list[CostRow]) -> Mapping[str, str]:
         """The display names of the jobs in the rows."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from trainshed.core.admit import Sites, is_waiting, order, snapshot_of
+from trainshed.core.event import Waiting
 from trainshed.core.explanation import NEWEST, Explanation, Ground, World
 from trainshed.core.fleet import Fit
 from trainshed.core.job import Job
@@ -31,6 +32,7 @@ class WhyService:
     landing: ResultsCheck | None = None  # whether results can be stored; None: not checked
     unready: Callable[[], Mapping[str, Job]] = dict[str, Job]  # waiting jobs that are still being prepared
     sites: Callable[[], Mapping[str, Sites]] = dict[str, Sites]  # where waiting jobs may be placed
+    budget: Callable[[str], Waiting | None] = lambda _: None  # why new jobs of a project may not start
 
     async def explain(self, project: str, location: str, job: str) -> tuple[Job, Explanation]:
         stored = await self.store.get(project, location, job)
@@ -51,6 +53,9 @@ class WhyService:
         return next(filter(None, kinds), "")
 
     async def _explained(self, job: Job) -> Explanation:
+        if is_waiting(job) and (waiting := self.budget(job.project)) is not None:
+            ground = Ground(reason=waiting.reason, message=waiting.message, remedy=waiting.remedy)
+            return await self._with_landing(job, Explanation(state=job.status.state, ground=ground))
         active = await self.store.active() if is_waiting(job) else ()
         now = self.clock.now()
         unready = self.unready()

@@ -5,6 +5,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from trainshed.core.budget import Spending
 from trainshed.core.costs import CostAmount, CostRow, GroupBy
 from trainshed.core.errors import Invalid, Violation
 from trainshed.core.prices import Prices
@@ -31,6 +32,18 @@ def render_total(row: CostRow, prices: Prices | None) -> dict[str, Any]:
             {"class": kind.value, "share": round(share, 6), **_amount(row.classes[kind], prices)}
             for kind, share in row.shares.items()
         ],
+    }
+
+
+def render_spending(spending: Spending) -> dict[str, Any]:
+    return {
+        "project": spending.project,
+        "month": f"{spending.month:%Y-%m}",
+        "budget": _text(spending.budget),
+        "spent": _text(spending.spent),
+        "percent": spending.percent,
+        "level": spending.level,
+        "message": spending.message,
     }
 
 

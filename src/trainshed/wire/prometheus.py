@@ -1,9 +1,11 @@
 """Prometheus' text format, version 0.0.4: metric families with labelled samples. For `api/metrics.py`."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from trainshed.core.day_use import DayUse
 from trainshed.core.job import Job, JobState
 from trainshed.core.metrics import RunReading
 
@@ -55,6 +57,20 @@ def of_jobs(counts: Mapping[JobState, int]) -> list[Family]:
     for state in JobState:
         jobs.add(counts.get(state, 0), state=state.value)
     return [jobs]
+
+
+def of_uses(uses: Iterable[DayUse]) -> list[Family]:
+    """Time with resources. The counter begins anew with each month, as after a restart."""
+    about = "This month's time of CPUs and GPUs that jobs held, by what it was spent on."
+    seconds = Family("trainshed_resource_seconds_total", "counter", about)
+    sums: dict[tuple[str, str], float] = defaultdict(float)
+    for use in uses:
+        sums[use.spent_on.value, "cpu"] += use.micros * use.cpus
+        sums[use.spent_on.value, "gpu"] += use.micros * use.gpus
+    for (kind, resource), micros in sorted(sums.items()):
+        if micros:
+            seconds.add(micros / 1e6, **{"class": kind, "resource": resource})
+    return [seconds]
 
 
 def of_replicas(readings: Iterable[tuple[Job, RunReading]]) -> list[Family]:

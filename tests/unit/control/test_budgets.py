@@ -1,0 +1,119 @@
+"""Projects that have spent their budget: what is logged, and which jobs wait."""
+
+import logging
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from tests.builders import a_job, a_node, a_pool
+from tests.unit.control.engine import Engine
+from tests.unit.control.stepped import SteppedClock, simulate
+from trainshed.control.budgets import Budgets
+from trainshed.core.event import Reason, Waiting
+from trainshed.core.job import JobState
+from trainshed.core.prices import Prices
+from trainshed.testing.backend import FakeMachine
+
+SPENT = Waiting(reason=Reason.BUDGET_SPENT, message="Spent.", remedy="Wait.")
+
+
+class Purse:
+    """Budgets over amounts that a test sets."""
+
+    def __init__(self, **budgets: int) -> None:
+        self.amounts: dict[str, Decimal] = {}
+        self.hints = 0
+        self.prices = Prices(
+            currency="EUR", budgets={name: Decimal(value) for name, value in budgets.items()}
+        )
+        self.budgets = Budgets(SteppedClock(), lambda: self.prices, self._spent, self._hint)
+
+    async def _spent(self, since: date, until: date) -> dict[str, Decimal]:
+        assert since.day == until.day == 1 and since < until
+        return self.amounts
+
+    def _hint(self) -> None:
+        self.hints += 1
+
+    async def look(self, **amounts: str) -> None:
+        self.amounts = {name: Decimal(value) for name, value in amounts.items()}
+        await self.budgets.look()
+
+
+async def test_each_level_is_logged_once(caplog: pytest.LogCaptureFixture):
+    purse = Purse(vision=100)
+    with caplog.at_level(logging.WARNING, "trainshed"):
+        for amount in ("49.99", "50", "60", "99", "99.5", "120", "130"):
+            await purse.look(vision=amount)
+    assert [record.getMessage().partition(" for ")[0] for record in caplog.records] == [
+        "Project 'vision' has spent 50.00 of its 100.00 EUR",
+        "Project 'vision' has spent 99.00 of its 100.00 EUR",
+        "Project 'vision' has spent 120.00 of its 100.00 EUR",
+    ]
+
+
+async def test_new_jobs_of_a_project_wait_while_its_budget_is_spent_and_no_others():
+    purse = Purse(vision=100, default=10)
+    await purse.look(vision="99.99", speech="10")
+    assert purse.budgets.waiting("vision") is None
+    assert purse.budgets.waiting("nobody") is None
+    waiting = purse.budgets.waiting("speech")
+    assert waiting is not None and waiting.reason is Reason.BUDGET_SPENT
+    assert "10.00 of its 10.00 EUR" in waiting.message
+    assert [item.project for item in purse.budgets.spendings("-")] == ["speech", "vision"]
+
+
+async def test_the_scheduler_is_hinted_when_there_is_money_again():
+    purse = Purse(vision=100)
+    await purse.look(vision="100")
+    assert purse.hints == 0
+    purse.prices = replace(purse.prices, budgets={"vision": Decimal(200)})
+    await purse.look(vision="100")
+    assert (purse.hints, purse.budgets.waiting("vision")) == (1, None)
+
+
+def test_a_job_over_budget_waits_with_its_reason_holds_up_nobody_and_starts_when_it_may():
+    async def play() -> None:
+        engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(),)))
+        engine.scheduler.hint_job = lambda _: None
+        poor = {"p": SPENT}
+        engine.scheduler.budget = poor.get
+        for id, project in (("1", "p"), ("2", "q")):
+            await engine.store.insert(replace(a_job(a_pool(), id=id), project=project), ())
+        await engine.scheduler.cycle()
+        held, other = await engine.store.load("1"), await engine.store.load("2")
+        assert held is not None and other is not None
+        assert (held.status.state, other.status.state) == (JobState.QUEUED, JobState.PENDING)
+        assert engine.scheduler.reason("1") == SPENT == held.status.waiting
+        assert [event.reason for event in await engine.store.events("1")] == [Reason.BUDGET_SPENT]
+        await engine.scheduler.cycle()
+        assert len(await engine.store.events("1")) == 1
+        poor.clear()
+        await engine.scheduler.cycle()
+        held = await engine.store.load("1")
+        assert held is not None and held.status.state is JobState.PENDING
+
+    simulate(play)
+
+
+def test_a_job_that_was_ready_waits_once_the_budget_is_spent():
+    async def play() -> None:
+        engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(cpus=1),)))
+        engine.scheduler.hint_job = lambda _: None
+        poor: dict[str, Waiting] = {}
+        engine.scheduler.budget = poor.get
+        for id in "12":
+            await engine.store.insert(a_job(a_pool(cpus=1), id=id), ())
+        await engine.scheduler.cycle()
+        waiting = engine.scheduler.reason("2")
+        assert waiting is not None and waiting.reason is Reason.WAITS_FOR_CAPACITY
+        poor["shed"] = SPENT
+        for _ in range(2):
+            await engine.scheduler.cycle()
+        assert engine.scheduler.reason("2") == SPENT
+        first = await engine.store.load("1")
+        assert first is not None and first.status.state is JobState.PENDING  # it goes on
+
+    simulate(play)
