@@ -38,6 +38,7 @@ ADDRESSES = (
     Address("no-study", "study", "/console/studies/p1/us-central1/1"),  # test_studies_page.py has the tabs
     Address("compare", "compare", "/console/compare"),
     Address("machines", "machines", "/console/machines"),
+    Address("costs", "costs", "/console/costs"),
     Address("buckets", "buckets", "/console/buckets"),
     Address("images", "images", "/console/images"),
     Address("runtimes", "runtimes", "/console/runtimes"),

@@ -18,11 +18,12 @@ const NAVIGATION = [
   { name: "jobs", title: "Jobs", key: "g j" },
   { name: "studies", title: "Studies", key: "g s" },
   { name: "machines", title: "Machines", key: "g m" },
+  { name: "costs", title: "Costs", key: "g c" },
   { name: "buckets", title: "Buckets", key: "g b" },
   { name: "images", title: "Images", key: "g i" },
   { name: "runtimes", title: "Runtimes", key: "g r" },
 ];
-const PAGES = new Set(["jobs", "job", "studies", "study", "compare", "machines", "buckets", "images", "runtimes", "new"]);
+const PAGES = new Set(["jobs", "job", "studies", "study", "compare", "machines", "costs", "buckets", "images", "runtimes", "new"]);
 /** @type {Record<string, string>} a list to the page of one thing in it */
 const ONE_OF = { jobs: "job", studies: "study" };
 const THEMES = { "": "as the system", light: "light", dark: "dark" };
