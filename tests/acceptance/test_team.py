@@ -93,6 +93,8 @@ def test_nothing_of_a_project_is_seen_from_outside(team: Team, who: str):
     team.is_hidden_from(who, "GET", "/storage/v1/b/pictures")
     team.is_hidden_from(who, "POST", f"/v1/projects/{VISION}:getIamPolicy", {})
     team.is_hidden_from(who, "GET", "/metrics")
+    team.is_hidden_from(who, "GET", "/v1/costs")
+    team.is_hidden_from(who, "GET", f"{parent}/costs")
     team.is_hidden_from(who, "GET", "/v1/accounts")
 
 

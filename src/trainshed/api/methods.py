@@ -86,7 +86,6 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
         _row("GET", "/metrics", handlers.metrics.prometheus, Permission.METRICS_READ),
         *account_methods(handlers.accounts),
         _row("GET", "/v1/costs", handlers.costs.find, Permission.COSTS_READ),
-        _row("GET", "/metrics", handlers.metrics.prometheus, Permission.SERVER_READ),
         *_console(handlers.console),
     ]
     for version in VERSIONS:

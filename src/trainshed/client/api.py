@@ -132,6 +132,7 @@ class Client:
         from trainshed.client.accounts import AccountsClient
 
         return AccountsClient(self._connection)
+
     def costs(self, location: str) -> "CostsClient":
         """What jobs of the project cost at a location, "-" for all; "" for those of the whole server."""
         from trainshed.client.costs import CostsClient

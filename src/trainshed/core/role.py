@@ -15,6 +15,7 @@ _VIEWER = frozenset(
         Permission.JOBS_GET,
         Permission.JOBS_LIST,
         Permission.LOGS_READ,
+        Permission.COSTS_READ,
         Permission.OPERATIONS_GET,
         Permission.MODELS_READ,
         Permission.CODE_READ,
