@@ -251,6 +251,36 @@ _DAY_USES = Migration(
     fill_day_uses,
 )
 
+_NOTICES = Migration(
+    "0010_notices",
+    (
+        """CREATE TABLE notice_channels (
+            id {text} NOT NULL PRIMARY KEY,
+            project {text} NOT NULL,
+            name {text} NOT NULL,
+            created_at {text} NOT NULL,
+            body {text} NOT NULL,
+            given_up INTEGER NOT NULL,
+            last_success_at {text},
+            last_error_at {text},
+            last_error {text} NOT NULL
+        )""",
+        "CREATE UNIQUE INDEX notice_channels_by_name ON notice_channels (project, name)",
+        """CREATE TABLE notices (
+            channel {text} NOT NULL,
+            id {text} NOT NULL,
+            job {text} NOT NULL,
+            at {text} NOT NULL,
+            due_at {text} NOT NULL,
+            tries INTEGER NOT NULL,
+            body {text} NOT NULL,
+            PRIMARY KEY (channel, id)
+        ){without_rowid}""",
+        "CREATE INDEX notices_by_age ON notices (channel, at, id)",
+        "CREATE INDEX notices_by_job ON notices (channel, job, at, id)",
+    ),
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     _FIRST,
     _CODE,
@@ -261,6 +291,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _LISTS,
     _STUDIES,
     _DAY_USES,
+    _NOTICES,
 )
 
 APPLICATION = 0x54725368  # in the header of SQLite files that Trainshed made (see ownership.py)

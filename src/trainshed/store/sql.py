@@ -30,6 +30,7 @@ from trainshed.store.database import Database
 from trainshed.store.known_jobs import KnownJobs
 from trainshed.store.lanes import Readers
 from trainshed.store.migrations import migrate
+from trainshed.store.notices import SqlNoticeStore
 from trainshed.store.postgres import PostgresDatabase
 from trainshed.store.shortcut import Shortcut
 from trainshed.store.sqlite import BUSY, SqliteDatabase
@@ -51,6 +52,7 @@ class SqlStore:
         self._readers: Readers | None = None
         self._shortcut: Shortcut | None = None
         self.studies = SqlStudyStore(self._read, self._write)
+        self.notices = SqlNoticeStore(self._read, self._write)
 
     async def start(self) -> None:
         """Claim and check the database, bring its schema up to date, read the active jobs."""
@@ -61,6 +63,7 @@ class SqlStore:
             self._writer = Writer(self._database, loop, self._doubt)
             self._readers = Readers("reader", self._database, loop, self._doubt, READERS)
             await self._reload()
+            await self.notices.start()
             quick = await asyncio.to_thread(self._database.connect_without_waiting)
             self._shortcut = None if quick is None else Shortcut(quick)
             ready = True
@@ -132,11 +135,17 @@ class SqlStore:
     async def write(
         self, job: Job, status: Status, events: Sequence[Event] = (), *, flush: bool = True
     ) -> Job:
+        queued = self.notices.wanted(job, status, events)
+
+        def then(written: Job) -> None:
+            self._known.remember(written)
+            self.notices.tell(queued)
+
         return await self._change(
             job,
-            lambda connection: writes.update_status(connection, job, status, events),
-            self._known.remember,
-            flush,
+            lambda connection: writes.update_status(connection, job, status, events, queued),
+            then if queued else self._known.remember,
+            flush or bool(queued),
         )
 
     async def relabel(self, job: Job, labels: Mapping[str, str]) -> Job:

@@ -108,6 +108,19 @@ DAY_USES = (
 )
 DAY_TOTALS = tuple(name for name in DAY_USES if name != "job_id")  # of all jobs together
 DELETED_JOBS = ("id", "display_name", "labels")  # what costs are told by, also of jobs that are gone
+NOTICE_CHANNELS = (
+    "id",
+    "project",
+    "name",
+    "created_at",
+    "body",
+    "given_up",
+    "last_success_at",
+    "last_error_at",
+    "last_error",
+)
+# What channels have not taken yet. No reference to the jobs: a notice outlives its job.
+NOTICES = ("channel", "id", "job", "at", "due_at", "tries", "body")
 OPERATIONS = ("name", "kind", "target", "created_at")
 SCHEMA_MIGRATIONS = ("name", "applied_at")
 
@@ -122,6 +135,8 @@ TABLES = {
     "day_uses": DAY_USES,
     "day_totals": DAY_TOTALS,
     "deleted_jobs": DELETED_JOBS,
+    "notice_channels": NOTICE_CHANNELS,
+    "notices": NOTICES,
     "operations": OPERATIONS,
     "schema_migrations": SCHEMA_MIGRATIONS,
 }

@@ -13,7 +13,7 @@ from trainshed.core.event import Event
 from trainshed.core.job import Job, JobSpec, Status
 from trainshed.core.ledger import account
 from trainshed.core.ports import Operation
-from trainshed.store import models, reads
+from trainshed.store import models, notices, reads
 from trainshed.store.cache import Decoded
 from trainshed.store.codec import dump_plain, dumps, loads
 from trainshed.store.connection import SqlConnection, SqlIntegrityError, insert_into
@@ -58,7 +58,13 @@ def insert_job(
     return job
 
 
-def update_status(connection: SqlConnection, job: Job, status: Status, given: Sequence[Event]) -> Job:
+def update_status(
+    connection: SqlConnection,
+    job: Job,
+    status: Status,
+    given: Sequence[Event],
+    queued: Sequence[notices.QueuedNotice] = (),
+) -> Job:
     status, closed = account(job, status, status.updated_at or job.created_at)
     values = status_values(job, status) | {"of_job": job.id, "of_version": job.version}
     if connection.execute(_UPDATE_STATUS, values) != 1:
@@ -68,6 +74,8 @@ def update_status(connection: SqlConnection, job: Job, status: Status, given: Se
     connection.execute_each(_INSERT_INTERVAL, interval_values(job, closed))
     add_uses(connection, day_uses(job, status, closed))
     _insert_events(connection, job.id, given)
+    if queued:
+        notices.insert(connection, queued)
     return replace(job, status=status, version=job.version + 1)
 
 

@@ -18,9 +18,11 @@ from trainshed.core.image_cache import ImageCache
 from trainshed.core.job import Job, JobSpec, JobState, Status
 from trainshed.core.ledger import Interval, ResourceTime, account, resource_time
 from trainshed.core.model import Model, ModelPage, ModelQuery, model_of
+from trainshed.core.notice import notices_of
 from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import NEWEST_FIRST, Compare, JobQuery, Operator, QueryField
 from trainshed.testing.match import is_asked, matches, place, stored_time, value_of
+from trainshed.testing.notices import MemoryNoticeStore
 
 
 class MemoryStore:
@@ -37,6 +39,7 @@ class MemoryStore:
         self._models: dict[str, Model] = {}  # by full name
         self._caches: dict[str, ImageCache] = {}  # by full name
         self._followers: list[Callable[[Job, bool], None]] = []
+        self.notices = MemoryNoticeStore()
 
     async def start(self) -> None:
         """Nothing to open."""
@@ -148,6 +151,7 @@ class MemoryStore:
             self._uses[use._replace(micros=0)] += use.micros
         self._append(job.id, events)
         self._settle(new)
+        self.notices.keep(notices_of(current, status, events) if self.notices.channels else ())
         self._tell(new)
         return new
 
