@@ -4,6 +4,7 @@ Each reader raises SettingsError with the value and what would be right; the cal
 Nothing is made or opened here.
 """
 
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -210,6 +211,60 @@ def subnets(text: str) -> str:
     if network is None or not network.is_private or network.prefixlen > 24:
         raise SettingsError(f"{text!r} is no range of private addresses, /24 or larger; write {SUBNETS}")
     return text
+
+
+@dataclass(frozen=True, slots=True)
+class MailServer:
+    host: str
+    port: int
+    is_tls: bool  # from the first byte
+    user: str = ""
+
+
+def smtp(text: str) -> str:
+    mail_server(text)
+    return text
+
+
+def mail_server(text: str) -> MailServer:
+    """Reads smtp://ada@mail.example:587, and smtps:// for TLS from the first byte."""
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        parts, host, port = urlsplit(""), "", None
+    if parts.scheme not in ("smtp", "smtps") or not host or parts.path.strip("/") or parts.query:
+        shape = "smtp://USER@HOST:587 or smtps://HOST"
+        raise SettingsError(f"it is no mail server; write {shape}, and a password into a file")
+    if parts.password is not None:
+        raise SettingsError(
+            "a password is not written here, where others may read it; put it into a file and give "
+            "--smtp-password-file"
+        )
+    is_tls = parts.scheme == "smtps"
+    return MailServer(host, port or (465 if is_tls else 587), is_tls, unquote(parts.username or ""))
+
+
+def mail_address(text: str) -> str:
+    name, at, domain = text.rpartition("@")
+    fits = text.isascii() and text.isprintable() and not set(text) & set(' ,;<>"()')
+    if not (fits and at and name and "@" not in name and domain.strip(".")) or "=" in domain:
+        raise SettingsError(f"{text!r} is no mail address; write trainshed@example.com")
+    return text
+
+
+def web_address(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        raise SettingsError(f"{text!r} is no address of a server; write https://trainshed.example.com")
+    return text.rstrip("/")
 
 
 def days(text: str) -> timedelta:

@@ -188,6 +188,23 @@ class Settings:
         SUBNETS, values.subnets, "CIDR", "Addresses for the networks of jobs in containers."
     )
 
+    smtp: str = _setting(
+        "", values.smtp, "smtp[s]://[USER@]HOST[:PORT]", "The mail server by which notices go out."
+    )
+    smtp_from: str = _setting(
+        "", values.mail_address, "ADDRESS", "The address that mails of notices come from."
+    )
+    smtp_password_file: Path | None = _setting(
+        None, values.place, "FILE", "The password of the user of --smtp, alone in a file."
+    )
+    public_url: str = _setting(
+        "",
+        values.web_address,
+        "URL",
+        "The server's address as people reach it, for links in notices.",
+        told="where it listens",
+    )
+
     @classmethod
     def from_args(cls, args: Iterable[str], environ: Mapping[str, str] | None = None) -> "Settings":
         """Reads `--flag value` and `--flag=value`; raises SettingsError with a sentence for people."""
@@ -257,6 +274,9 @@ _LEFT_EMPTY = (
     values.namespace,
     values.queue,
     values.run_as,
+    values.smtp,
+    values.mail_address,
+    values.web_address,
     str,
 )  # whose empty text says nothing
 SettingTexts = dict[str, tuple[list[str], str]]  # a setting's name to its texts and where they were given
@@ -289,6 +309,8 @@ def resolve(
             f"--no-auth lets anyone in, so it needs a loopback address, and {settings.host} is none: "
             "leave out --no-auth, or use --host 127.0.0.1"
         )
+    if settings.smtp and not settings.smtp_from:
+        raise SettingsError("--smtp needs --smtp-from ADDRESS: mails come from somebody")
     return settings, {name: texts[name][1] if name in texts else DEFAULT for name in SETTINGS}
 
 

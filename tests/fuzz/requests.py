@@ -32,6 +32,7 @@ from trainshed.dialects.ai_platform.schema import TrainingJobBody
 from trainshed.wire.base import Message
 from trainshed.wire.image_cache import CacheBody
 from trainshed.wire.job_schema import CustomJob
+from trainshed.wire.notice_channel import ChannelBody
 from trainshed.wire.training_pipeline import CUSTOM_TASK, TrainingPipeline
 from trainshed.wire.vizier import StudyFields, TrialFields
 
@@ -105,6 +106,9 @@ BODIES: dict[str, Sequence[Any]] = {
     "measurements": [MEASUREMENT], "finalMeasurement": MEASUREMENT},),
     ":addTrialMeasurement": ({"measurement": MEASUREMENT},),
     ":complete": ({"finalMeasurement": MEASUREMENT}, {"trialInfeasible": True, "infeasibleReason": "no"}),
+    "/noticeChannels": (
+        {"webhook": "http://127.0.0.1:9/x", "on": ["failed"], "labels": {"a": "b"}, "secret": "x" * 16},
+    ),
     "/imageCaches": ({"images": ["a"], "retentionDays": 1, "imageCacheSize": 1},),
     "entries:list": (
         {"resourceNames": ["projects/p1"], "filter": TERMS, "pageSize": 10, "orderBy": "timestamp desc",
@@ -137,6 +141,7 @@ SCHEMAS: dict[str, type[Message]] = {
     "/trainingPipelines": TrainingPipeline,
     "/jobs": TrainingJobBody,
     "/imageCaches": CacheBody,
+    "/noticeChannels": ChannelBody,
     "/studies": StudyFields,
     "/trials": TrialFields,
 }
@@ -147,8 +152,8 @@ QUERY = {
     "sourceGeneration": "1",
     "task": "workerpool0-0", "since": "60s", "prefix": "x", "delimiter": "/", "uploadType": "media",
     "name": "x",
-    "project": "p1", "updateMask": "labels", "imageCacheId": "c", "tag": "a", "buildArgs": "{}",
-    "machineType": "n1",
+    "project": "p1", "updateMask": "labels", "imageCacheId": "c", "channelId": "c", "tag": "a",
+    "buildArgs": "{}", "machineType": "n1",
 }  # fmt: skip
 NEEDED = (
     "project",
@@ -156,6 +161,7 @@ NEEDED = (
     "name",
     "updateMask",
     "imageCacheId",
+    "channelId",
     "tag",
 )  # nothing behind is reached without
 HEADERS = {
@@ -170,7 +176,8 @@ HEADERS = {
 }  # fmt: skip
 PARAMETERS = {
     "customJobs": "job", "trainingPipelines": "pipeline", "models": "model", "operations": "operation",
-    "imageCaches": "cache", "runtimes": "runtime", "studies": "study", "trials": "trial",
+    "imageCaches": "cache", "noticeChannels": "channel", "runtimes": "runtime", "studies": "study",
+    "trials": "trial",
 }  # fmt: skip
 MOST_NAMES = 20
 SECTIONS = {"path": 1, "query": 4, "headers": 1, "body": 7}  # how often the wrong thing stands there

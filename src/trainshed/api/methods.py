@@ -23,6 +23,7 @@ from trainshed.api.machine_types import MachineTypeHandlers
 from trainshed.api.metrics import MetricHandlers
 from trainshed.api.models import ModelHandlers
 from trainshed.api.nodes import NodeHandlers
+from trainshed.api.notice_channels import NoticeChannelHandlers
 from trainshed.api.output import OutputOfJobs
 from trainshed.api.queue import QueueHandlers
 from trainshed.api.results import ResultHandlers
@@ -72,6 +73,7 @@ class Handlers:
     queue: QueueHandlers
     costs: CostHandlers
     vizier: VizierHandlers
+    notices: NoticeChannelHandlers
     tokens: GoogleTokens
     accounts: AccountHandlers
 
@@ -87,6 +89,7 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
         *account_methods(handlers.accounts),
         _row("GET", "/v1/costs", handlers.costs.find, Permission.COSTS_READ),
         *_console(handlers.console),
+        *_notices(handlers.notices),
     ]
     for version in VERSIONS:
         parent = f"/{version}/projects/{{project}}/locations/{{location}}"
@@ -195,6 +198,18 @@ def _console(console: ConsoleHandlers) -> tuple[Method, ...]:
         _row("POST", "/v1/console:ticket", console.ticket, Permission.CONSOLE_OPEN),
         _row("POST", "/v1/console:signIn", console.sign_in, Permission.PUBLIC),
         _row("POST", "/v1/console:signOut", console.sign_out, Permission.PUBLIC),
+    )
+
+
+def _notices(notices: NoticeChannelHandlers) -> tuple[Method, ...]:
+    channels = "/v1/projects/{project}/noticeChannels"
+    channel = f"{channels}/{{channel}}"
+    return (
+        _row("POST", channels, notices.create, Permission.NOTICES_WRITE),
+        _row("GET", channels, notices.find, Permission.NOTICES_READ),
+        _row("POST", f"{channel}:test", notices.test, Permission.NOTICES_WRITE),
+        _row("GET", channel, notices.get, Permission.NOTICES_READ),
+        _row("DELETE", channel, notices.delete, Permission.NOTICES_WRITE),
     )
 
 

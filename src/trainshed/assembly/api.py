@@ -30,6 +30,7 @@ from trainshed.api.methods import Handlers, methods
 from trainshed.api.metrics import MetricHandlers
 from trainshed.api.models import ModelHandlers
 from trainshed.api.nodes import NodeHandlers
+from trainshed.api.notice_channels import NoticeChannelHandlers
 from trainshed.api.output import OutputOfJobs
 from trainshed.api.queue import QueueHandlers
 from trainshed.api.results import ResultHandlers
@@ -61,6 +62,7 @@ from trainshed.service.accounts import AccountService
 from trainshed.service.asked_studies import AskedStudies
 from trainshed.service.hints import JobHints
 from trainshed.service.job_lists import JobLists
+from trainshed.service.notices import NoticeService
 from trainshed.service.pipelines import PipelineService
 from trainshed.service.sign_in import SignInService
 
@@ -84,10 +86,12 @@ def make_api(
     job_hints: JobHints,
     access: Access,
     callers: Callers,
+    notices: NoticeService,
 ) -> HttpApi:
     gate = access.gate
     sign_ins = SignInService(gate.authenticator, access.sessions, shared.clock)
     handlers = make_handlers(services, studies, job_hints, sign_ins, access.accounts)
+    handlers = make_handlers(services, studies, job_hints, sign_ins, notices)
     hosts = own_hosts(shared)
     storage = storage_methods(handlers.storage)
     table = methods(handlers, dialect_methods(services, studies))
@@ -149,6 +153,7 @@ def make_handlers(
     job_hints: JobHints,
     sign_ins: SignInService,
     accounts: AccountService,
+    notices: NoticeService,
 ) -> Handlers:
     jobs, logs, offer, clock = services.jobs, services.logs, services.offer, services.jobs.clock
     progress, access = services.metrics.board.progress, services.access
@@ -186,4 +191,5 @@ def make_handlers(
         nodes=NodeHandlers(services.nodes),
         queue=QueueHandlers(services.queue),
         costs=CostHandlers(services.costs, services.budgets.spendings),
+        notices=NoticeChannelHandlers(notices),
     )

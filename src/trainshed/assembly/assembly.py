@@ -9,6 +9,7 @@ from trainshed.assembly.backends import Backends, make_backends
 from trainshed.assembly.control import Control, make_control
 from trainshed.assembly.images import ImageParts, make_images
 from trainshed.assembly.measuring import Measuring, make_measuring
+from trainshed.assembly.notices import Notices, make_notices
 from trainshed.assembly.services import make_services
 from trainshed.assembly.shared import SharedParts, make_shared
 from trainshed.assembly.storage import Storage, make_storage
@@ -34,6 +35,7 @@ class Assembly:
     measuring: Measuring
     control: Control
     studies: Studies
+    notices: Notices
     api: HttpApi
 
     async def open(self) -> None:
@@ -52,6 +54,7 @@ class Assembly:
         await self.images.open()
         await self.studies.open()
         self.measuring.begin()
+        self.notices.sender.begin()
 
     async def _resume(self) -> None:
         """Go on with what an earlier server left."""
@@ -91,6 +94,7 @@ class Assembly:
 
     async def close(self) -> None:
         queues, storage = self.shared.queues, self.storage
+        await self.notices.sender.close()
         await self.studies.close()
         await self.measuring.close()
         await self.control.outputs.close()
@@ -118,6 +122,7 @@ def assemble(settings: Settings, address: str) -> Assembly:
     control = make_control(shared, storage, access.service, backends.fleet, images, measuring)
     services = make_services(shared, storage, access.service, backends, images, measuring, control)
     studies = make_studies(shared, storage, services.jobs, measuring.measurements)
+    notices = make_notices(shared, storage.store)
     return Assembly(
         shared=shared,
         storage=storage,
@@ -127,5 +132,14 @@ def assemble(settings: Settings, address: str) -> Assembly:
         measuring=measuring,
         control=control,
         studies=studies,
-        api=make_api(shared, services, studies, storage.job_hints, access, backends.fleet.callers),
+        notices=notices,
+        api=make_api(
+            shared,
+            services,
+            studies,
+            storage.job_hints,
+            access,
+            backends.fleet.callers,
+            notices.service,
+        ),
     )

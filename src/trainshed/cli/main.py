@@ -44,6 +44,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "images": "See, build, load, save, push, pull and remove container images.",
         "runtimes": "See, build and remove the environments jobs run in.",
         "kube": "See to what jobs left in a Kubernetes cluster, without a server.",
+        "notify": "Have people told when jobs end, fail or hang: webhook, Slack, mail.",
         "env": "Print the variables that point gcloud and scripts at the server.",
     },
     "People": {

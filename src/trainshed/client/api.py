@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trainshed.client.image_caches import ImageCachesClient
     from trainshed.client.images import ImagesClient
     from trainshed.client.machines import MachinesClient
+    from trainshed.client.notices import NoticesClient
     from trainshed.client.runtimes import RuntimesClient
     from trainshed.client.storage import StorageClient
     from trainshed.client.studies import StudiesClient
@@ -138,6 +139,11 @@ class Client:
         from trainshed.client.costs import CostsClient
 
         return CostsClient(self._connection, self.place(location) if location else "")
+    def notices(self, project: str = "") -> "NoticesClient":
+        """Who is told what becomes of jobs of the project; "-" means of all projects."""
+        from trainshed.client.notices import NoticesClient
+
+        return NoticesClient(self._connection, project or self.project)
 
     def studies(self) -> "StudiesClient":
         """The studies of the same server: searches for good parameters."""

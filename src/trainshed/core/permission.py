@@ -35,6 +35,8 @@ class Permission(StrEnum):
     RUNTIMES_WRITE = "runtimes.write"
     IMAGES_READ = "images.read"
     IMAGES_WRITE = "images.write"
+    NOTICES_READ = "notices.read"
+    NOTICES_WRITE = "notices.write"  # also lets the server send requests to any address
     BUCKETS_LIST = "buckets.list"
     BUCKETS_READ = "buckets.read"
     BUCKETS_WRITE = "buckets.write"

@@ -46,6 +46,10 @@ context = "lab"
 namespace = "ml"
 kueue_queue = "team-a"
 prices = "/etc/prices.toml"
+smtp = "smtp://ada@mail.example:2525"
+smtp_from = "trainshed@example.com"
+smtp_password_file = "/etc/smtp"
+public_url = "https://trainshed.example"
 """
 
 
