@@ -108,6 +108,7 @@ class MailReceiver:
     mails: list[tuple[str, EmailMessage]] = field(default_factory=list[tuple[str, EmailMessage]])
     logins: list[tuple[str, bool]] = field(default_factory=list[tuple[str, bool]])  # and whether over TLS
     port: int = 0
+    is_closed: bool = False  # whether it refuses every password
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         recipient = ""
@@ -130,7 +131,7 @@ class MailReceiver:
                 await writer.start_tls(self.tls)  # pyright: ignore[reportArgumentType]
             elif verb == "AUTH":
                 self.logins.append((line.split()[2], is_secret))
-                say("235 welcome")
+                say("535 who are you?" if self.is_closed else "235 welcome")
             elif verb == "RCPT":
                 recipient = line.partition("<")[2].partition(">")[0]
                 say("550 no such user" if recipient == self.refused else "250 fine")

@@ -175,6 +175,18 @@ async def test_a_password_goes_over_tls_by_starttls_to_a_server_that_is_vouched_
     assert mails.logins == [("AGFkYQBzM2NyZXQ=", True)]
 
 
+async def test_what_is_wrong_with_a_password_is_told(tmp_path: Path) -> None:
+    with mail_receiver() as mails:
+        mails.is_closed = True
+        own = account(mails.port, user="ada", password_file=tmp_path / "password")
+        answer = await Carrier(own).mail("ada@example.com", MAIL)
+        assert answer.delivery is Delivery.AWAY
+        assert answer.words.startswith("the password of ada cannot be read: [Errno 2]")
+        (tmp_path / "password").write_text("s3cret")
+        answer = await Carrier(own).mail("ada@example.com", MAIL)
+        assert (answer.delivery, answer.words) == (Delivery.AWAY, "535 who are you?")
+
+
 async def test_a_password_is_not_sent_in_clear_to_another_machine(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -20,8 +20,8 @@ class NoticeChannelHandlers:
         asked = parse_channel(name, call.body)
         request = ChannelRequest(
             name=name,
-            way=asked.way,
-            address=getattr(asked, asked.way.value),
+            way=asked.chosen_way,
+            address=getattr(asked, asked.chosen_way.value),
             on=asked.kinds,
             labels=dict(asked.labels),
             secret=asked.secret,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from trainshed.assembly.shared import SharedParts
 from trainshed.control.notices import NoticeSender
 from trainshed.control.queue import WorkQueue
+from trainshed.core.notice import MOST_CHANNELS
 from trainshed.notices.account import SmtpAccount
 from trainshed.notices.carrier import Carrier
 from trainshed.service.notices import NoticeService
@@ -28,7 +29,7 @@ def make_notices(shared: SharedParts, store: SqlStore) -> Notices:
         secrets=secrets,
         carrier=carrier,
         clock=clock,
-        queue=WorkQueue(clock),
+        queue=WorkQueue(clock, MOST_CHANNELS),  # so that no channel waits for others
         server=settings.public_url or shared.address,
     )
     service = NoticeService(

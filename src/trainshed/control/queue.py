@@ -24,8 +24,8 @@ FIRST_BACKOFF, MOST_BACKOFF = 0.2, 30.0  # seconds
 
 
 class WorkQueue:
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, most_flights: int = MOST_FLIGHTS) -> None:
+        self._clock, self._most_flights = clock, most_flights
         self._work: Work | None = None
         self._dirty: OrderedDict[str, None] = OrderedDict()  # waiting for a flight, oldest first
         self._once_more: set[str] = set()  # hinted during their flight
@@ -91,7 +91,7 @@ class WorkQueue:
             timer.cancel()
 
     def _take_off(self) -> None:
-        while self._work is not None and self._dirty and len(self._flying) < MOST_FLIGHTS:
+        while self._work is not None and self._dirty and len(self._flying) < self._most_flights:
             key, _ = self._dirty.popitem(last=False)
             self._forget_timer(key)  # this flight serves the timer; its end sets the next
             self._flying[key] = asyncio.create_task(self._fly(key))

@@ -23,4 +23,8 @@ class SmtpAccount:
         return self.host in HERE
 
     def password(self) -> str:
-        return self.password_file.read_text(encoding="utf-8").strip() if self.password_file else ""
+        """Raises OSError with a sentence where it cannot be read."""
+        try:
+            return self.password_file.read_text(encoding="utf-8").strip() if self.password_file else ""
+        except (OSError, ValueError) as error:
+            raise OSError(f"the password of {self.user} cannot be read: {error}") from error

@@ -32,9 +32,14 @@ def send(account: SmtpAccount, address: str, mail: NoticeMail, hold: Hold) -> st
             smtp.send_message(_message(account, address, mail))
     except smtplib.SMTPRecipientsRefused as error:
         code, words = next(iter(error.recipients.values()))
-        sentence = f"{code} {words.decode('utf-8', 'replace')}"
-        raise (MailRefused if code >= PERMANENT else OSError)(sentence) from error
+        raise (MailRefused if code >= PERMANENT else OSError)(_answer(code, words)) from error
+    except smtplib.SMTPResponseException as error:
+        raise OSError(_answer(error.smtp_code, error.smtp_error)) from error
     return f"taken by {account.host}"
+
+
+def _answer(code: int, words: bytes | str) -> str:
+    return f"{code} {words.decode('utf-8', 'replace') if isinstance(words, bytes) else words}"
 
 
 def _connect(account: SmtpAccount) -> smtplib.SMTP:

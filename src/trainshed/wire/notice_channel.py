@@ -24,6 +24,7 @@ _KINDS = ", ".join(kind.value for kind in CHOICES)
 class ChannelBody(Message):
     name: object = output_only()
     project: object = output_only()
+    way: object = output_only()
     webhook: str = text()
     slack: str = text()
     mail: str = text()
@@ -40,7 +41,7 @@ class ChannelBody(Message):
     last_error: object = output_only()
 
     @property
-    def way(self) -> NoticeWay:
+    def chosen_way(self) -> NoticeWay:
         """Of a body without faults."""
         return next(way for way in NoticeWay if getattr(self, way.value))
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainshed.setting_values import MailServer, mail_server
 from trainshed.settings import GIB, Settings, SettingsError, is_loopback, parse_size
 
 
@@ -169,3 +170,38 @@ def test_credentials_for_registries_are_named_by_flag_or_variable(tmp_path: Path
     assert found.registry_auth == file and Settings.from_args(found.to_args(), {}) == found
     assert Settings.from_args([], {"TRAINSHED_REGISTRY_AUTH": str(file)}).registry_auth == file
     assert Settings.from_args([], {}).registry_auth is None
+
+
+def test_a_mail_server_is_an_address_without_a_password():
+    assert mail_server("smtp://ada%40x@mail.example") == MailServer("mail.example", 587, False, "ada@x")
+    assert mail_server("smtps://mail.example") == MailServer("mail.example", 465, True)
+    assert mail_server("smtp://[::1]:25") == MailServer("::1", 25, False)
+
+
+@pytest.mark.parametrize(
+    "text", ["mail.example", "http://x", "smtp://", "smtp://x:y", "smtp://x/y", "smtp://[x"]
+)
+def test_what_is_no_mail_server_is_refused(text: str):
+    with pytest.raises(SettingsError, match="smtp://USER@HOST"):
+        mail_server(text)
+
+
+def test_a_password_in_the_address_of_a_mail_server_is_refused_and_not_repeated():
+    with pytest.raises(SettingsError, match="--smtp-password-file") as refusal:
+        Settings.from_args(["--smtp", "smtp://ada:s3cret@mail.example", "--smtp-from", "a@b"], {})
+    assert "s3cret" not in str(refusal.value)
+
+
+def test_mails_come_from_somebody_and_links_lead_somewhere():
+    with pytest.raises(SettingsError, match="--smtp-from"):
+        Settings.from_args(["--smtp", "smtp://mail.example"], {})
+    for wrong in ("ada", "a@b@c", "a b@c", "Ada <a@b>"):
+        with pytest.raises(SettingsError, match="no mail address"):
+            Settings.from_args(["--smtp-from", wrong], {})
+    assert (
+        Settings.from_args(["--public-url", "https://shed.example/x/"], {}).public_url
+        == "https://shed.example/x"
+    )
+    for wrong in ("shed.example", "ftp://x", "https://x?y", "http://[x"):
+        with pytest.raises(SettingsError, match="no address of a server"):
+            Settings.from_args(["--public-url", wrong], {})

@@ -15,7 +15,7 @@ from trainshed.control.notices import NoticeSender
 from trainshed.control.queue import WorkQueue
 from trainshed.core.errors import Unavailable
 from trainshed.core.job import JobState, Status
-from trainshed.core.notice import ChannelFigures, NoticeWay
+from trainshed.core.notice import MOST_CHANNELS, ChannelFigures, NoticeWay
 from trainshed.core.notice_message import NoticeMail, NoticeRequest
 from trainshed.core.notice_port import CarrierAnswer, Delivery
 from trainshed.testing.secrets import MemorySecrets
@@ -61,7 +61,7 @@ class World:
             secrets=self.secrets,
             carrier=self.receivers,
             clock=clock,
-            queue=WorkQueue(clock),
+            queue=WorkQueue(clock, MOST_CHANNELS),
             server="http://here",
         )
 
@@ -154,12 +154,13 @@ def test_a_notice_that_is_refused_keeps_no_other_back():
     simulate(play)
 
 
-def test_a_receiver_that_never_answers_delays_no_other_channel_and_not_the_end_of_the_server():
+def test_receivers_that_never_answer_delay_no_other_channel_and_not_the_end_of_the_server():
     async def play() -> None:
         world = World()
-        for name in ("dead", "a"):
+        for name in [*(f"dead-{number}" for number in range(MOST_CHANNELS - 1)), "a"]:
             await world.add(name)
-        world.receivers.answers["to-dead"] = lambda _: None
+            if name != "a":
+                world.receivers.answers[f"to-{name}"] = lambda _: None
         world.sender.begin()
         ids = [await world.end(number) for number in range(20)]
         await asyncio.sleep(1)
@@ -168,7 +169,7 @@ def test_a_receiver_that_never_answers_delays_no_other_channel_and_not_the_end_o
         before = asyncio.get_running_loop().time()
         await world.sender.close()
         assert asyncio.get_running_loop().time() == before
-        assert (await world.figures("dead")).waiting == 20
+        assert (await world.figures("dead-0")).waiting == 20
 
     simulate(play)
 
