@@ -90,8 +90,7 @@ def make_api(
 ) -> HttpApi:
     gate = access.gate
     sign_ins = SignInService(gate.authenticator, access.sessions, shared.clock)
-    handlers = make_handlers(services, studies, job_hints, sign_ins, access.accounts)
-    handlers = make_handlers(services, studies, job_hints, sign_ins, notices)
+    handlers = make_handlers(services, studies, job_hints, sign_ins, access.accounts, notices)
     hosts = own_hosts(shared)
     storage = storage_methods(handlers.storage)
     table = methods(handlers, dialect_methods(services, studies))

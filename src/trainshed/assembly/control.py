@@ -43,7 +43,7 @@ def make_control(
 ) -> Control:
     clock, queues = shared.clock, shared.queues
     costs = make_costs(shared, storage)
-    budgets = Budgets(clock, costs.prices, costs.spent, queues.hint_scheduler)
+    budgets = Budgets(clock, costs.prices, costs.spent, queues.hint_scheduler, storage.store.notices.queue)
     scheduler = Scheduler(
         store=storage.store,
         backend=fleet,

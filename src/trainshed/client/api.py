@@ -139,6 +139,7 @@ class Client:
         from trainshed.client.costs import CostsClient
 
         return CostsClient(self._connection, self.place(location) if location else "")
+
     def notices(self, project: str = "") -> "NoticesClient":
         """Who is told what becomes of jobs of the project; "-" means of all projects."""
         from trainshed.client.notices import NoticesClient

@@ -2,7 +2,7 @@
 
 A chore: the queue of chores calls `look`. What the scheduler asks is in memory, so a cycle costs the same
 whatever was spent, and sums are those that the store keeps by day. Each level that a project reaches is
-logged once in a month. It ends no job and writes nothing.
+logged and told once in a month. It ends no job.
 """
 
 import logging
@@ -13,6 +13,7 @@ from decimal import Decimal
 
 from trainshed.core.budget import Spending
 from trainshed.core.event import Waiting
+from trainshed.core.notice import Notice, budget_notice
 from trainshed.core.ports import Clock
 from trainshed.core.prices import DEFAULT, Prices
 
@@ -27,9 +28,10 @@ class Budgets:
     prices: Callable[[], Prices | None]
     spent: Callable[[date, date], Awaitable[Mapping[str, Decimal]]]  # by project, from a day up to another
     hint_scheduler: Callable[[], None]
+    tell: Callable[[Notice], Awaitable[object]]  # those who want to be told
     _spendings: dict[str, Spending] = field(default_factory=dict[str, Spending])
     _waiting: dict[str, Waiting] = field(default_factory=dict[str, Waiting])
-    _logged: dict[tuple[str, date], int] = field(default_factory=dict[tuple[str, date], int])
+    _warned: dict[tuple[str, date], int] = field(default_factory=dict[tuple[str, date], int])
 
     def waiting(self, project: str) -> Waiting | None:
         """Why new jobs of the project may not start now; None where they may."""
@@ -47,7 +49,7 @@ class Budgets:
         reasons = {name: item.waiting for name, item in self._spendings.items()}
         before, self._waiting = self._waiting, {name: why for name, why in reasons.items() if why}
         for spending in self._spendings.values():
-            self._log(spending)
+            await self._warn(spending, now)
         if before.keys() - self._waiting.keys():
             self.hint_scheduler()
         return now + EVERY
@@ -69,8 +71,12 @@ class Budgets:
                 )
         return spendings
 
-    def _log(self, spending: Spending) -> None:
+    async def _warn(self, spending: Spending, now: datetime) -> None:
+        """Once for each level, and once more after a start of the server: a warning must not get lost."""
         key = spending.project, spending.month
-        if spending.level > self._logged.get(key, 0):
-            log.warning("%s%s", spending.message, " Its new jobs wait." if spending.is_over else "")
-        self._logged[key] = spending.level
+        if spending.level > self._warned.get(key, 0):
+            sentence = f"{spending.message}{' Its new jobs wait.' if spending.is_over else ''}"
+            log.warning("%s", sentence)
+            identity = f"{spending.project}-{spending.month:%Y-%m}-{spending.level}"
+            await self.tell(budget_notice(identity, spending.project, sentence, now))
+        self._warned[key] = spending.level

@@ -31,6 +31,7 @@ _READ = frozenset(
         Permission.OBJECTS_BATCH,  # what is in a batch has rows of its own
         Permission.METRICS_READ,
         Permission.COSTS_READ,
+        Permission.NOTICES_READ,
         Permission.ACCOUNTS_READ,
         Permission.ROLES_READ,
         Permission.AUDIT_READ,

@@ -41,12 +41,20 @@ _USER = _VIEWER | {
 }
 _ADMIN = _USER | {
     Permission.RUNTIMES_WRITE,
+    Permission.NOTICES_READ,
     Permission.ROLES_READ,
     Permission.ROLES_WRITE,
     Permission.AUDIT_READ,
 }
-# What concerns no project, and so comes with no role in one.
-_OF_SERVER = frozenset({Permission.METRICS_READ, Permission.ACCOUNTS_READ, Permission.ACCOUNTS_WRITE})
+# What concerns the server itself, and so comes with no role in a project.
+_OF_SERVER = frozenset(
+    {
+        Permission.METRICS_READ,
+        Permission.ACCOUNTS_READ,
+        Permission.ACCOUNTS_WRITE,
+        Permission.NOTICES_WRITE,  # the server sends to whatever address a channel names
+    }
+)
 OF_EVERYBODY = frozenset({Permission.PUBLIC, Permission.ACCOUNT_OWN})
 EVERYWHERE = "*"  # stands for all projects and for the server itself
 

@@ -123,6 +123,7 @@ def test_each_role_has_all_rights_of_the_one_before():
 
 def test_what_is_of_the_whole_server_comes_with_no_role_in_a_project():
     of_server = {Permission.ACCOUNTS_READ, Permission.ACCOUNTS_WRITE, Permission.METRICS_READ}
+    of_server.add(Permission.NOTICES_WRITE)
     assert Role.ADMIN.rights(EVERYWHERE) - Role.ADMIN.rights(MINE) == of_server
 
 

@@ -13,6 +13,7 @@ from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.budgets import Budgets
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.job import JobState
+from trainshed.core.notice import Notice
 from trainshed.core.prices import Prices
 from trainshed.testing.backend import FakeMachine
 
@@ -28,11 +29,15 @@ class Purse:
         self.prices = Prices(
             currency="EUR", budgets={name: Decimal(value) for name, value in budgets.items()}
         )
-        self.budgets = Budgets(SteppedClock(), lambda: self.prices, self._spent, self._hint)
+        self.told: list[Notice] = []
+        self.budgets = Budgets(SteppedClock(), lambda: self.prices, self._spent, self._hint, self._tell)
 
     async def _spent(self, since: date, until: date) -> dict[str, Decimal]:
         assert since.day == until.day == 1 and since < until
         return self.amounts
+
+    async def _tell(self, notice: Notice) -> None:
+        self.told.append(notice)
 
     def _hint(self) -> None:
         self.hints += 1
@@ -42,7 +47,7 @@ class Purse:
         await self.budgets.look()
 
 
-async def test_each_level_is_logged_once(caplog: pytest.LogCaptureFixture):
+async def test_each_level_is_logged_and_told_once(caplog: pytest.LogCaptureFixture):
     purse = Purse(vision=100)
     with caplog.at_level(logging.WARNING, "trainshed"):
         for amount in ("49.99", "50", "60", "99", "99.5", "120", "130"):
@@ -51,6 +56,9 @@ async def test_each_level_is_logged_once(caplog: pytest.LogCaptureFixture):
         "Project 'vision' has spent 50.00 of its 100.00 EUR",
         "Project 'vision' has spent 99.00 of its 100.00 EUR",
         "Project 'vision' has spent 120.00 of its 100.00 EUR",
+    ]
+    assert [notice.id for notice in purse.told] == [
+        f"budget-vision-{purse.told[0].at:%Y-%m}-{level}" for level in (50, 80, 100)
     ]
 
 
