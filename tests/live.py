@@ -18,6 +18,7 @@ import json
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -75,7 +76,7 @@ class LiveServer:
         self.base = Path(tempfile.mkdtemp(prefix="ts-"))
         self.home = home or self.base / "h"
         self.flags = flags
-        self.port = port
+        self.port, self.scheme = port, "http"
         self.log = self.base / "server.log"
         self.process: subprocess.Popen[bytes] | None = None
         self._env = dict(env or {})
@@ -114,6 +115,7 @@ class LiveServer:
                 note = json.loads((self.home / "server.json").read_text())
                 if note["pid"] == self.process.pid:  # one that was killed left its own behind
                     self.port = urlsplit(note["url"]).port or 0
+                    self.scheme = urlsplit(note["url"]).scheme
                     return
             if self.process.poll() is not None:
                 raise AssertionError(f"the server ended with {self.process.returncode}:\n{self.said()}")
@@ -182,7 +184,7 @@ class LiveServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     @property
     def token(self) -> str:
@@ -246,6 +248,11 @@ class LiveServer:
             sent["Authorization"] = f"Bearer {bearer}"
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        if self.scheme == "https":
+            trusting = ssl.create_default_context(cafile=str(self.home / "tls" / "own" / "ca.pem"))
+            connection = http.client.HTTPSConnection(
+                "127.0.0.1", self.port, timeout=timeout, context=trusting
+            )
         try:
             connection.request(verb, path, body=data, headers=sent | dict(headers or {}))
             reply = connection.getresponse()

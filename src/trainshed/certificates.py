@@ -1,18 +1,17 @@
-"""The certificates by which programs of jobs trust this server under Google's names (decision 34).
+"""Certificates of the home: for Google's names (decision 34), and for the server's own (decision 66).
 
-`google_listener` has them renewed.
+`google_listener` and `server_tls` have them renewed.
 
-An authority of the home's own signs one certificate for those names; both are made by
+An authority of the home's own signs one certificate for some names; both are made by
 the `openssl` program, since Python's library cannot. The authority is bound to its names: whoever got its key
 could not sign for others. It never leaves the home, and no store of the machine is changed: programs are
 given a file with the machine's roots and this one. A kill at any line leaves whole files or none.
 """
 
 import contextlib
+import ipaddress
 import os
-import re
 import shutil
-import ssl
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
 from trainshed.core.errors import Unavailable
+from trainshed.root_certificates import bundle, certificates_in, machine_roots
 
 _DAY = 86_400
 _AUTHORITY_DAYS, _SERVER_DAYS = 3650, 397
@@ -28,37 +28,37 @@ _PATIENCE = 30  # seconds for openssl
 _NEW_KEY = ("-sha256", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-keyout")
 _MARK = "trainshed:"  # the first line of a file: when it expires, and for which names it is
 
-_ROOT = re.compile("-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
-# Where distributions keep the roots of a machine, all in one file.
-_USUAL = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-)
-_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_DIR")
-
 
 class Certificates:
     """Those of one home, in a folder of it. All methods block: call them in a thread."""
 
-    def __init__(self, folder: Path, names: Sequence[str], environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, names: Sequence[str], environ: Mapping[str, str], *, has_roots: bool = True
+    ) -> None:
+        """With `has_roots` there is also a file with the machine's roots, for programs of jobs."""
         self._folder, self._names, self._environ = folder, tuple(names), environ
+        self._has_roots = has_roots
         self._authority = folder / "authority.pem"
         self.server = folder / "server.pem"  # key and certificate
         self.roots = folder / "roots.pem"  # for programs
+        self.ca = folder / "ca.pem"  # the authority's certificate alone, to copy to other machines
 
     def renew(self) -> None:
         """Make what is missing or expires soon; Unavailable with the reason where that cannot be done."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._is_fresh(self._authority):
-                self._write(self._authority, self._make_authority(), 0o600)
-                self.server.unlink(missing_ok=True)
+                authority = self._make_authority()
+                self.server.unlink(
+                    missing_ok=True
+                )  # first: a kill here must not leave one of another authority
+                self._write(self._authority, authority, 0o600)
             if not self._is_fresh(self.server):
                 self._write(self.server, self._make_server(), 0o600)
-            self._write(self.roots, self._make_roots(), 0o644)
+            own = certificates_in(self._authority.read_text())
+            self._write(self.ca, bundle(own), 0o644)
+            if self._has_roots:
+                self._write(self.roots, self._make_roots(own), 0o644)
         except OSError as error:
             raise Unavailable(f"no certificate can be kept in {self._folder}: {error}") from error
 
@@ -72,8 +72,7 @@ class Certificates:
             return False
 
     def _make_authority(self) -> str:
-        bound = [f"permitted;DNS:{name}" for name in self._names]
-        bound += ["excluded;IP:0.0.0.0/0.0.0.0", "excluded;IP:0:0:0:0:0:0:0:0/0:0:0:0:0:0:0:0"]
+        bound = _constraints(self._names)
         extensions = (
             "basicConstraints=critical,CA:TRUE,pathlen:0",
             "keyUsage=critical,keyCertSign,cRLSign",
@@ -93,7 +92,7 @@ class Certificates:
             "keyUsage=critical,digitalSignature",
             "extendedKeyUsage=serverAuth",
             "authorityKeyIdentifier=keyid",
-            f"subjectAltName={','.join(f'DNS:{name}' for name in self._names)}",
+            f"subjectAltName={','.join(map(_subject, self._names))}",
         )
         with self._workshop(self._names[0], extensions) as work:
             self._openssl(
@@ -121,16 +120,11 @@ class Certificates:
         both = Path(work, "key").read_text() + Path(work, "made").read_text()
         return f"{_MARK} {expires} {' '.join(self._names)}\n{both}"
 
-    def _make_roots(self) -> str:
+    def _make_roots(self, own: Sequence[str]) -> str:
         """The machine's, those its settings name, and ours."""
-        default = ssl.get_default_verify_paths()
-        usual = next(filter(os.path.exists, _USUAL), "")
-        places = [usual, default.cafile or "", *(self._environ.get(name, "") for name in _VARIABLES)]
-        roots = [root for place in dict.fromkeys(places) for root in _roots_at(place)]
-        if not roots:
+        if not (roots := machine_roots(self._environ)):
             raise Unavailable("this machine has no file of root certificates (package ca-certificates)")
-        roots += _ROOT.findall(self._authority.read_text())
-        return "".join(f"{root}\n" for root in dict.fromkeys(roots))
+        return bundle((*roots, *own))
 
     def _write(self, file: Path, text: str, mode: int) -> None:
         """As a whole or not at all; a file that is as it should be is left alone."""
@@ -160,16 +154,26 @@ class Certificates:
             raise Unavailable(f"openssl {words[0]} failed: {error}") from error
 
 
-def _roots_at(place: str) -> list[str]:
-    """The certificates in a file, or in the files of a folder; several folders are told with colons."""
-    if not place:
-        return []
-    path = Path(place)
-    if not path.exists():
-        return [root for part in place.split(":") if part != place for root in _roots_at(part)]
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        files = sorted(path.iterdir()) if path.is_dir() else [path]
-        texts = [file.read_text(errors="replace") for file in files if file.is_file()]
-    except OSError:
-        return []
-    return [root for text in texts for root in _ROOT.findall(text)]
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
+
+
+def _subject(name: str) -> str:
+    return f"{'DNS' if _address(name) is None else 'IP'}:{name}"
+
+
+def _constraints(names: Sequence[str]) -> list[str]:
+    """What the authority may sign for: these names and addresses, and no others."""
+    addresses = [address for name in names if (address := _address(name)) is not None]
+    bound = [f"permitted;DNS:{name}" for name in names if _address(name) is None]
+    for every in (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0")):
+        own = [address for address in addresses if address.version == every.version]
+        networks = [("permitted", ipaddress.ip_network(address)) for address in own] or [("excluded", every)]
+        bound += [
+            f"{rule};IP:{network.network_address.exploded}/{network.netmask.exploded}"
+            for rule, network in networks
+        ]
+    return bound

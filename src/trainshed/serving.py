@@ -17,10 +17,10 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from starlette.types import ASGIApp
 from uvicorn.config import Config
@@ -37,33 +37,72 @@ from trainshed.loopback_server import LoopbackServer
 from trainshed.settings import DEFAULT_HOME, Settings, SettingsError
 from trainshed.tunnel_server import TunnelServer
 
+if TYPE_CHECKING:
+    from trainshed.server_tls import ServerTls
+    from trainshed.tls_listener import TlsListener
+
 _BOUNDED = "trainshed.http_protocol:BoundedHttp"
 _FORGIVING = "trainshed.google_protocol:ForgivingHttp"
 
 
 async def serve(settings: Settings) -> None:
     listener = listen(settings.host, settings.port)
-    url = f"http://{local_name(settings.host)}:{listener.getsockname()[1]}"
-    assembly = assemble(settings, url)
+    port = listener.getsockname()[1]
+    address = url = f"http://{local_name(settings.host)}:{port}"  # jobs of this machine stay with it
+    tls = find_tls(settings) if settings.tls else None
+    if tls is not None:
+        url = f"https://{local_name(tls.name)}:{port}"
+        settings = replace(settings, allowed_hosts=(*settings.allowed_hosts, *tls.names))
+    assembly = assemble(settings, address)
     sockets = SocketServer(configure(assembly.api.app), ConnectionState())
     google = listen_for_google(assembly, sockets)
+    outside = listen_with_tls(assembly, sockets, listener, tls, url) if tls is not None else None
     loopback = listen_in_containers(assembly, sockets, google)
-    inside = (loopback, answer_in_pods(assembly, sockets, google))
-    server = _Server(sockets, inside, lambda: announce(settings.home, url))
+    parts = (outside, loopback, answer_in_pods(assembly, sockets, google))
+    trust = str(tls.ca or "") if tls is not None else ""
+    server = _Server(sockets, parts, lambda: announce(settings.home, url, trust))
     await assembly.open()
     close_home(settings.home, ways=bool(settings.run_as))  # again: the first start has made its folders
     gc.freeze()  # what is there now stays: forgotten by the collector, which begins here (server.py)
     gc.enable()
-    beside = (assembly.tick(), announce_containers(server, assembly), announce_google(server, google))
+    beside = [assembly.tick(), announce_containers(server, assembly), announce_google(server, google)]
+    if tls is not None:
+        beside.append(tls.renew_daily())
     tasks = [asyncio.create_task(work) for work in beside]
     try:
-        await server.serve(sockets=[listener])
+        await server.serve(sockets=[] if outside else [listener])
     finally:
         for task in tasks:
             task.cancel()
         (settings.home / "server.json").unlink(missing_ok=True)
         await google.close()
         await assembly.close()
+
+
+def find_tls(settings: Settings) -> "ServerTls":
+    """Imported only where the settings ask for TLS."""
+    from trainshed.server_tls import ServerTls
+
+    return ServerTls(settings)
+
+
+def listen_with_tls(
+    assembly: Assembly, sockets: "SocketServer", listener: socket.socket, tls: "ServerTls", url: str
+) -> "TlsListener":
+    """The server's own address where it speaks TLS, not open yet."""
+    from trainshed.api.plain_http import PlainHttp
+    from trainshed.tls_listener import TlsListener
+
+    plain = configure(PlainHttp(assembly.api.app, url))
+    plain.load()
+
+    async def answer(connection: socket.socket, context: ssl.SSLContext) -> None:
+        await sockets.answer(connection, context=context)
+
+    async def answer_plain(connection: socket.socket) -> None:
+        await sockets.answer(connection, config=plain)
+
+    return TlsListener(listener, tls.context, answer, answer_plain)
 
 
 def configure(app: ASGIApp, http: str = _BOUNDED) -> Config:
@@ -142,14 +181,14 @@ class _Server(Server):
     def __init__(
         self,
         sockets: SocketServer,
-        inside: Sequence[LoopbackServer | TunnelServer | None],
+        parts: "Sequence[LoopbackServer | TunnelServer | TlsListener | None]",
         ready: Callable[[], None],
     ) -> None:
-        """`inside` answers in containers and pods; None: there are none."""
+        """`parts` answer beside it: in containers and pods, with TLS; None: there is none."""
         super().__init__(sockets.config)
         self.server_state = sockets.state
         self.is_ready = asyncio.Event()
-        self._inside, self._ready = [part for part in inside if part is not None], ready
+        self._parts, self._ready = [part for part in parts if part is not None], ready
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -165,13 +204,13 @@ class _Server(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        for part in self._inside:
+        for part in self._parts:
             part.open()
         self._ready()
         self.is_ready.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for part in self._inside:
+        for part in self._parts:
             await part.close()
         await super().shutdown(sockets)
 
@@ -253,8 +292,8 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def announce(home: Path, url: str) -> None:
-    """Tell people, and commands on this machine, where the server is."""
+def announce(home: Path, url: str, trust: str = "") -> None:
+    """Tell people, and commands on this machine, where the server is. `trust`: a certificate of its own."""
     ready = home / "server.json"
     draft = ready.with_suffix(".new")
     draft.write_text(json.dumps({"url": url, "pid": os.getpid()}))
@@ -262,6 +301,8 @@ def announce(home: Path, url: str) -> None:
     print(f"Trainshed {__version__} is ready at {url}", flush=True)
     print(f"  state and logs   {home}", flush=True)
     print(f'  use it           eval "$({env_command(home)})"   then   trainshed submit FILE.yaml', flush=True)
+    if trust:
+        print(f"  trust it         TRAINSHED_CA={shlex.quote(trust)}   on other machines, a copy", flush=True)
     print(f"  console          {url}/console   or, signed in:   trainshed console", flush=True)
 
 

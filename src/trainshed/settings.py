@@ -83,6 +83,15 @@ class Settings:
     allowed_hosts: tuple[str, ...] = _setting(
         (), str, "NAME", "Another host name to answer to.", flag="--allowed-host", many=True
     )
+    tls: bool = _setting(
+        False, values.switch, "", "Speak TLS, with a certificate of the home's own authority or these files."
+    )
+    tls_cert: Path | None = _setting(
+        None, values.place, "FILE", "The certificate and its chain (PEM); read again when it is renewed."
+    )
+    tls_key: Path | None = _setting(
+        None, values.place, "FILE", "The key of that certificate (PEM, without a passphrase)."
+    )
     inward_hosts: tuple[str, ...] = _setting(
         (),
         values.host,
@@ -303,6 +312,13 @@ def resolve(
     given.setdefault("home", values.place(DEFAULT_HOME))
     if "s3_buckets" in given:
         given.setdefault("s3", True)
+    if pair := [name for name in ("tls_cert", "tls_key") if name in given]:
+        given.setdefault("tls", True)
+        if len(pair) == 1:
+            missing = "--tls-key" if pair == ["tls_cert"] else "--tls-cert"
+            raise SettingsError(
+                f"{texts[pair[0]][1]}: {given[pair[0]]} is one file of a pair: give {missing} too"
+            )
     settings = Settings(**given)
     if not settings.auth and not is_loopback(settings.host):
         raise SettingsError(

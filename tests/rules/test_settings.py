@@ -23,6 +23,7 @@ def test_no_two_settings_share_a_flag_or_a_variable() -> None:
         "TRAINSHED_URL",
         "TRAINSHED_TOKEN",
         "TRAINSHED_TOKEN_FILE",
+        "TRAINSHED_CA",
         "TRAINSHED_PROJECT",
         "TRAINSHED_LOCATION",
     }

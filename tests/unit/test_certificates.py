@@ -46,7 +46,7 @@ def test_a_program_with_the_roots_trusts_the_server_under_each_name_and_no_other
 def test_keys_are_for_the_owner_alone_and_roots_for_everybody(tmp_path: Path) -> None:
     certificates = made(tmp_path)
     modes = {file.name: file.stat().st_mode & 0o777 for file in (tmp_path / "tls").iterdir()}
-    assert modes == {"authority.pem": 0o600, "server.pem": 0o600, "roots.pem": 0o644}
+    assert modes == {"authority.pem": 0o600, "server.pem": 0o600, "roots.pem": 0o644, "ca.pem": 0o644}
     assert "PRIVATE KEY" not in certificates.roots.read_text()
 
 
@@ -82,6 +82,21 @@ def test_the_authority_cannot_sign_for_other_names(tmp_path: Path) -> None:
     certificates.server.write_text(stranger._make_server())
     with pytest.raises(ssl.SSLCertVerificationError, match="permitted subtree"):
         handshake(certificates.server, certificates.roots, "example.com")
+
+
+def test_a_certificate_for_addresses_and_names_is_good_for_these_and_the_authority_for_no_others(
+    tmp_path: Path,
+) -> None:
+    names = ("gpu-box.example", "10.0.0.5", "::1", "localhost")
+    own = Certificates(tmp_path / "tls", names, {"PATH": os.environ["PATH"]}, has_roots=False)
+    own.renew()
+    for name in names:
+        handshake(own.server, own.ca, name)
+    stranger = Certificates(tmp_path / "tls", ("10.0.0.6", "localhost"), {"PATH": os.environ["PATH"]})
+    own.server.write_text(stranger._make_server())
+    with pytest.raises(ssl.SSLCertVerificationError, match="permitted subtree"):
+        handshake(own.server, own.ca, "10.0.0.6")
+    assert not own.roots.exists()
 
 
 def test_roots_hold_those_of_the_machine_and_those_its_settings_name(tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.process.keeper import CompiledKeeper, make_keeper
 from trainshed.backends.process.net import RunCgroups
 from trainshed.backends.process.views import ProcessViews
+from trainshed.certificate_pair import CertificatePair
 from trainshed.core.checkup import Finding, Grade
 from trainshed.core.errors import Unavailable
-from trainshed.settings import GIB, Settings
+from trainshed.settings import GIB, Settings, SettingsError
 from trainshed.store.connection import SqlError
 from trainshed.store.postgres import PostgresDatabase
 
@@ -31,6 +32,8 @@ async def check_keeping(settings: Settings) -> AsyncGenerator[Finding]:
     yield await asyncio.to_thread(_home, settings.home)
     if settings.database:
         yield await asyncio.to_thread(_database, settings.database)
+    if settings.tls_cert is not None and settings.tls_key is not None:
+        yield await asyncio.to_thread(_certificate, settings.tls_cert, settings.tls_key)
 
 
 async def check_machine(settings: Settings, scratch: Path) -> AsyncGenerator[Finding]:
@@ -91,6 +94,15 @@ def _database(url: str) -> Finding:
         return Finding(what="database", grade=Grade.OK, sentence="PostgreSQL answers")
     remedy = "check the URL in TRAINSHED_DATABASE with: psql"
     return Finding(what="database", grade=Grade.MISSING, sentence=sentence, remedy=remedy)
+
+
+def _certificate(certificate: Path, key: Path) -> Finding:
+    try:
+        names = CertificatePair(certificate, key).names
+    except SettingsError as error:
+        sentence, _, remedy = str(error).rpartition(": ")
+        return Finding(what="TLS", grade=Grade.MISSING, sentence=sentence, remedy=remedy)
+    return Finding(what="TLS", grade=Grade.OK, sentence=f"{certificate} is for {', '.join(names)}")
 
 
 def _mounts(fault: str) -> Finding:

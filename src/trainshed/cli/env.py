@@ -15,6 +15,15 @@ from trainshed.cli.failure import CommandFailed
 from trainshed.cli.options import as_json, failed
 from trainshed.client import ApiError, Client, ClientError, Target, discover
 
+# Each names a file of root certificates to some client, which then trusts no others.
+ROOTS = (
+    "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_FILE",
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    "HTTPLIB2_CA_CERTS",
+    "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
+)
 SERVICES = ("AIPLATFORM", "ML", "LOGGING", "STORAGE", "COMPUTE", "CLOUDRESOURCEMANAGER", "ARTIFACTREGISTRY")
 
 
@@ -69,6 +78,8 @@ def command(
     lines = [line(shell, name, value) for name, value in environment.items()]
     if os.environ.get("TRAINSHED_TOKEN") and target.token_from != "TRAINSHED_TOKEN":  # it would win
         lines.append("set -e TRAINSHED_TOKEN;" if shell == "fish" else "unset TRAINSHED_TOKEN")
+    if os.environ.get("TRAINSHED_CA") and not target.ca:
+        lines.append("set -e TRAINSHED_CA;" if shell == "fish" else "unset TRAINSHED_CA")
     click.echo("\n".join(lines))
 
 
@@ -100,9 +111,24 @@ def variables(target: Target) -> dict[str, str]:
         "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": token_file,
         "STORAGE_EMULATOR_HOST": f"{target.url}/t/{target.token}" if target.token else target.url,
         **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}": f"{target.url}/" for service in SERVICES},
+        **_trust(target.ca, config),
         **_gsutil(config),
         **_s3(target.home),
     }
+
+
+def _trust(ca: str, config: Path) -> dict[str, str]:
+    """What makes clients trust a server with an authority of its own, beside all that they trust already."""
+    if not ca:
+        return {}
+    from trainshed.root_certificates import bundle, certificates_in, machine_roots
+
+    roots = config / "roots.pem"
+    others = {name: value for name, value in os.environ.items() if value != str(roots)}
+    draft = roots.with_suffix(".new")
+    draft.write_text(bundle((*machine_roots(others), *certificates_in(Path(ca).read_text()))))
+    draft.replace(roots)
+    return {"TRAINSHED_CA": str(Path(ca).absolute()), **dict.fromkeys(ROOTS, str(roots))}
 
 
 def _gsutil(config: Path) -> dict[str, str]:

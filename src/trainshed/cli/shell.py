@@ -58,7 +58,7 @@ def command(target: Target, job: str, replica: str | None, more: tuple[str, ...]
     with Client.of(target) as client:
         body = {"task": replica or "", "command": words, "screen": size}
         ticket = client.ask("POST", f"/v1/{find(client, job, alive=True)['name']}:shell", body)
-    socket = WebSocket(target.url, str(ticket["path"]), (PROTOCOL, str(ticket["ticket"])))
+    socket = WebSocket(target.url, str(ticket["path"]), (PROTOCOL, str(ticket["ticket"])), target.ca)
     try:
         return converse(socket, terminal=size is not None)
     except OSError as error:

@@ -55,7 +55,7 @@ def cp(where: Target, sources: tuple[str, ...], target: str, recursive: bool) ->
       trainshed storage cp -r out gs://models/run-1
       tar c out | trainshed storage cp - gs://models/out.tar
     """
-    storage = StorageClient(where.url, where.token)
+    storage = StorageClient(where.url, where.token, where.ca)
     if target == "-" and not recursive:
         sources = tuple(item.place for item in meant(storage, sources, folders=False))
     if "-" in (*sources, target):
@@ -75,7 +75,7 @@ def mv(where: Target, sources: tuple[str, ...], target: str) -> None:
     """
     if "-" in (*sources, target):
         raise Misuse("- cannot be moved: copy it with cp, or write ./- where a file has that name")
-    storage = StorageClient(where.url, where.token)
+    storage = StorageClient(where.url, where.token, where.ca)
     jobs = _jobs(storage, sources, target, True)
     if any(job.generation for job in jobs):
         raise Misuse("old versions are not moved: copy one with cp, and remove it with rm")
@@ -115,7 +115,7 @@ def rsync(
     """
     from trainshed.cli.rsync import plan
 
-    storage = StorageClient(where.url, where.token)
+    storage = StorageClient(where.url, where.token, where.ca)
     todo = plan(storage, source, target, recursive=recursive, removes=removes)
     if as_json:
         summary = {
@@ -148,7 +148,7 @@ def ls(
     where: Target, place: str | None, long: bool, recursive: bool, all_versions: bool, as_json: bool
 ) -> None:
     """List buckets, or what is in one."""
-    storage = StorageClient(where.url, where.token)
+    storage = StorageClient(where.url, where.token, where.ca)
     if place is None or place in SCHEMES:
         return _list_buckets(where, place, as_json)
     places = sorted(meant(storage, [place], folders=True), key=lambda listed: listed.is_folder)
@@ -191,7 +191,7 @@ def _line(entry: dict[str, Any], place: str, long: bool, versions: bool) -> str:
 @targeted
 def cat(where: Target, places: tuple[str, ...]) -> None:
     """Print objects."""
-    storage = StorageClient(where.url, where.token)
+    storage = StorageClient(where.url, where.token, where.ca)
     for named in meant(storage, places, folders=False):
         version = versioned(storage, named.place)
         place = parse(version.place, named=True)
@@ -212,7 +212,7 @@ def rm(where: Target, places: tuple[str, ...], recursive: bool, all_versions: bo
     Where a bucket keeps versions, what is removed stays as an old version unless -a is given. With -r and a
     bucket alone, all versions go, and the bucket.
     """
-    storage = StorageClient(where.url, where.token)
+    storage = StorageClient(where.url, where.token, where.ca)
     versions: list[tuple[str, str, str]] = []  # bucket, name, version; all are looked for before any goes
     emptied: list[str] = []
     for named in meant(storage, places, folders=recursive):
@@ -273,7 +273,9 @@ command.add_command(objects)
 @targeted
 def create(where: Target, place: str) -> None:
     """Create a bucket."""
-    StorageClient(where.url, where.token).create_bucket(parse(place)[0], where.project, where.location)
+    StorageClient(where.url, where.token, where.ca).create_bucket(
+        parse(place)[0], where.project, where.location
+    )
 
 
 @buckets.command("list", short_help="List buckets.")
@@ -294,7 +296,7 @@ def describe(where: Target, place: str) -> None:
         raise Misuse(
             f"{place!r} is not a bucket: write gs://{bucket}, or `trainshed storage ls --json {place}`"
         )
-    description = StorageClient(where.url, where.token).bucket(bucket)
+    description = StorageClient(where.url, where.token, where.ca).bucket(bucket)
     click.echo(json.dumps(description, indent=2, ensure_ascii=False))
 
 
@@ -303,13 +305,13 @@ def describe(where: Target, place: str) -> None:
 @targeted
 def delete(where: Target, place: str) -> None:
     """Delete an empty bucket."""
-    StorageClient(where.url, where.token).delete_bucket(parse(place)[0])
+    StorageClient(where.url, where.token, where.ca).delete_bucket(parse(place)[0])
 
 
 def _list_buckets(where: Target, scheme: str | None, as_json: bool) -> None:
     matching = [
         bucket
-        for bucket in StorageClient(where.url, where.token).buckets(where.project)
+        for bucket in StorageClient(where.url, where.token, where.ca).buckets(where.project)
         if scheme in (None, f"{bucket.get('scheme', 'gs')}://")
     ]
     if as_json:

@@ -83,7 +83,7 @@ def update(
     bucket, name = parse(place)
     if name:
         raise Misuse(f"{place!r} is not a bucket: write gs://{bucket}")
-    StorageClient(where.url, where.token).update_bucket(bucket, body)
+    StorageClient(where.url, where.token, where.ca).update_bucket(bucket, body)
 
 
 def _rules(path: Path) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def restore(where: Target, places: tuple[str, ...]) -> None:
       trainshed storage ls -a gs://models/best.pt
       trainshed storage objects restore gs://models/best.pt#1767268800000000
     """
-    storage = StorageClient(where.url, where.token)
+    storage = StorageClient(where.url, where.token, where.ca)
     for place in places:
         meant = versioned(storage, place)
         bucket, name = parse(meant.place, named=True)

@@ -47,25 +47,27 @@ class Client:
         location: str = DEFAULT_LOCATION,
         *,
         pauses: tuple[float, ...] = PAUSES,
+        ca: str = "",
     ) -> None:
         self.url = url
+        self._ca = ca
         self.project = project
         self.location = location
         self._token = token
-        self._connection = Connection(url, token, pauses)
+        self._connection = Connection(url, token, pauses, ca)
 
     @classmethod
     def of(cls, target: "Target", *, pauses: tuple[float, ...] = PAUSES) -> "Client":
-        return cls(target.url, target.token, target.project, target.location, pauses=pauses)
+        return cls(target.url, target.token, target.project, target.location, pauses=pauses, ca=target.ca)
 
     def another(self) -> "Client":
         """A client like this one with a connection of its own, for another thread."""
-        return Client(self.url, self._token, self.project, self.location)
+        return Client(self.url, self._token, self.project, self.location, ca=self._ca)
 
     def elsewhere(self, parent: str) -> "Client":
         """A client like this one, over the same connection, for projects/P/locations/L."""
         _, project, _, location = parent.split("/")
-        other = Client(self.url, self._token, project, location)
+        other = Client(self.url, self._token, project, location, ca=self._ca)
         other._connection = self._connection
         return other
 
@@ -103,7 +105,7 @@ class Client:
         """The buckets of the same server."""
         from trainshed.client.storage import StorageClient
 
-        return StorageClient(self.url, self._token)
+        return StorageClient(self.url, self._token, self._ca)
 
     def images(self) -> "ImagesClient":
         """The images of the same server."""

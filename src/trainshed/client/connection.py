@@ -34,9 +34,10 @@ OK, MULTIPLE_CHOICES, BAD_REQUEST, SERVICE_UNAVAILABLE = 200, 300, 400, 503
 
 
 class Connection:
-    def __init__(self, url: str, token: str | None, pauses: tuple[float, ...] = PAUSES) -> None:
+    def __init__(self, url: str, token: str | None, pauses: tuple[float, ...] = PAUSES, ca: str = "") -> None:
+        """`ca` is a file with the certificate of who signs for the server, trusted beside the usual ones."""
         self.url = url.rstrip("/")
-        self._address = _address(self.url)
+        self._address = _address(self.url, ca)
         self._headers = {"Accept": "application/json", "User-Agent": f"trainshed/{__version__}"}
         if token and not (token.isascii() and token.isprintable()):
             raise ClientError("the token holds characters that no token has: is it from the right file?")
@@ -193,7 +194,9 @@ class Connection:
             return HttpChannel(self._address)
         except OSError as error:
             if type(error).__module__ == "ssl":
-                raise ClientError(f"{self.url}: {error}") from error
+                from trainshed.client.trust import untrusted
+
+                raise untrusted(self.url, error) from error
             raise Unreachable(self.url, error.strerror or str(error)) from error
 
     @staticmethod
@@ -239,9 +242,9 @@ def _chunks(body: "Iterable[bytes]") -> "Iterator[bytes]":
     yield b"0\r\n\r\n"
 
 
-def _address(url: str) -> ServerAddress:
+def _address(url: str, ca: str) -> ServerAddress:
     try:
-        return ServerAddress(url)
+        return ServerAddress(url, ca)
     except ValueError:
         raise ClientError(
             f"{url!r} is not the address of a server; it should read like http://127.0.0.1:8080"

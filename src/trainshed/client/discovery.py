@@ -16,13 +16,13 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 DEFAULT_PROJECT = "local"
 DEFAULT_LOCATION = "us-central1"
 LOGIN = "login.json"  # in the home: the server and the token of `trainshed login`
-SERVER_VARIABLES = ("TRAINSHED_URL", "TRAINSHED_TOKEN", "TRAINSHED_TOKEN_FILE")
+SERVER_VARIABLES = ("TRAINSHED_URL", "TRAINSHED_TOKEN", "TRAINSHED_TOKEN_FILE", "TRAINSHED_CA")
 
 
 class Target:
     """One server, one project, one location, and by which word each was found (for error messages)."""
 
-    __slots__ = ("folder", "location", "project", "token", "token_from", "url", "url_from")
+    __slots__ = ("ca", "folder", "location", "project", "token", "token_from", "url", "url_from")
 
     def __init__(
         self,
@@ -31,8 +31,10 @@ class Target:
         token: tuple[str | None, str],
         project: str,
         location: str,
+        ca: str = "",
     ) -> None:
         self.folder = folder
+        self.ca = ca  # a file with the certificate of who signs for the server
         self.url, self.url_from = address
         self.token, self.token_from = token
         self.project = project
@@ -74,6 +76,7 @@ def discover(
         or (login.get("project") if is_login else "")
         or DEFAULT_PROJECT,
         location or _first(env, ("TRAINSHED_LOCATION", "CLOUDSDK_AI_REGION")) or DEFAULT_LOCATION,
+        _authority(address, folder, env),
     )
 
 
@@ -132,6 +135,14 @@ def _token(home: str, env: "Mapping[str, str]", login: "Mapping[str, str]") -> t
     if text is None and named:
         raise ClientError(f"TRAINSHED_TOKEN_FILE names {path}, which is not there")
     return (text.strip() or None) if text is not None else None, path
+
+
+def _authority(url: str, home: str, env: "Mapping[str, str]") -> str:
+    """The file that is named, or the one of the server's home; empty where there is none."""
+    if not url.lower().startswith("https:"):
+        return ""
+    own = f"{home}/tls/own/ca.pem"
+    return env.get("TRAINSHED_CA") or (own if os.access(own, os.R_OK) else "")
 
 
 def _read(path: str) -> str | None:

@@ -24,17 +24,17 @@ class MalformedAnswer(OSError):
 class ServerAddress:
     """Where a URL leads: scheme, host, port, and the path all others are below."""
 
-    __slots__ = ("host", "path", "port", "secure")
+    __slots__ = ("ca", "host", "path", "port", "secure")
 
-    def __init__(self, url: str) -> None:
-        """Raises ValueError for what is no http or https URL."""
+    def __init__(self, url: str, ca: str = "") -> None:
+        """Raises ValueError for what is no http or https URL. `ca`: a file of who is trusted besides."""
         scheme, _, rest = url.partition("://")
         place, slash, path = rest.partition("/")
         host, port = _host_and_port(place)
         if scheme.lower() not in ("http", "https") or not host or set(url) & set("?#@ \t\r\n"):
             raise ValueError(url)
         self.secure = scheme.lower() == "https"
-        self.host = host
+        self.host, self.ca = host, ca
         self.port = port or (443 if self.secure else 80)
         self.path = (slash + path).rstrip("/")
 
@@ -227,22 +227,23 @@ def _connected(address: ServerAddress, timeout: float) -> "_socket.socket":
             sock.settimeout(timeout)
             sock.connect(place)
             sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
-            return _secured(sock, address.host) if address.secure else sock
+            return _secured(sock, address) if address.secure else sock
         except OSError as error:
             failed = error
             sock.close()
     raise failed
 
 
-def _secured(sock: "_socket.socket", host: str) -> "_socket.socket":
+def _secured(sock: "_socket.socket", address: ServerAddress) -> "_socket.socket":
     import socket
-    import ssl
+
+    from trainshed.client.trust import client_context
 
     timeout = sock.gettimeout()
     plain = socket.socket(fileno=sock.detach())
     plain.settimeout(timeout)
     try:
-        return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
-    except OSError:
+        return client_context(address.ca).wrap_socket(plain, server_hostname=address.host)
+    except BaseException:
         plain.close()
         raise

@@ -12,6 +12,7 @@ import hashlib
 import http.client
 import json
 import os
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,7 @@ from typing import IO, Any, Literal, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from trainshed.client.errors import ApiError, ClientError, Interrupted, Unreachable
+from trainshed.client.trust import client_context, untrusted
 
 PIECE = 1 << 20
 PIECEWISE = 32 << 20  # bytes beyond which a file is sent so that it can go on after a break
@@ -63,10 +65,11 @@ class Sum:
 
 
 class StorageClient:
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | None, ca: str = "") -> None:
+        """`ca` is a file with the certificate of who signs for the server."""
         self.url = url.rstrip("/")
         parts = urlsplit(self.url)
-        self._kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._context = client_context(ca) if parts.scheme == "https" else None
         self._host, self._base = parts.netloc, parts.path
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._local = threading.local()
@@ -270,7 +273,7 @@ class StorageClient:
     ) -> http.client.HTTPResponse:
         connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._local.connection = self._kind(self._host, timeout=TIMEOUT)
+            connection = self._local.connection = self._new_connection()
         try:
             connection.request(verb, self._base + path, body, {**self._headers, **(headers or {})})
             answer = connection.getresponse()
@@ -279,8 +282,15 @@ class StorageClient:
                 raise ApiError.read(answer.status, answer.reason, answer.read())
         except (OSError, http.client.HTTPException) as error:
             self.close()
+            if isinstance(error, ssl.SSLError):
+                raise untrusted(self.url, error) from error
             raise Unreachable(self.url, str(error) or type(error).__name__) from error
         return answer
+
+    def _new_connection(self) -> http.client.HTTPConnection:
+        if self._context is None:
+            return http.client.HTTPConnection(self._host, timeout=TIMEOUT)
+        return http.client.HTTPSConnection(self._host, timeout=TIMEOUT, context=self._context)
 
 
 def _emptied(answer: http.client.HTTPResponse) -> http.client.HTTPMessage:

@@ -22,9 +22,9 @@ SWITCHING = 101
 
 
 class WebSocket:
-    def __init__(self, url: str, path: str, protocols: tuple[str, ...]) -> None:
-        """Connects. Raises Unreachable, or ApiError where the server refuses."""
-        address, channel = ServerAddress(url), None
+    def __init__(self, url: str, path: str, protocols: tuple[str, ...], ca: str = "") -> None:
+        """Connects. Raises Unreachable, or ApiError where the server refuses. `ca`: whom to trust besides."""
+        address, channel = ServerAddress(url, ca), None
         try:
             channel = HttpChannel(address)
             rest = _shake_hands(channel, address.path + path, protocols)

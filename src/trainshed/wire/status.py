@@ -4,6 +4,7 @@ A permanent refusal is never a 5xx, since clients would retry it for half a minu
 FAILED_PRECONDITION, as Google answers where the state of a resource forbids the request.
 """
 
+import json
 from enum import Enum
 from typing import Any
 
@@ -95,6 +96,12 @@ class HeadFault(Enum):
     def to_http(self) -> tuple[int, dict[str, Any]]:
         code, status, message = self.value
         return code, {"error": {"code": code, "message": message, "status": status}}
+
+
+def plain_refusal(url: str) -> tuple[int, str]:
+    """Of a request without TLS to a server that speaks TLS."""
+    message = f"This server speaks TLS. Its address is {url}."
+    return 400, json.dumps({"error": {"code": 400, "message": message, "status": "FAILED_PRECONDITION"}})
 
 
 INTERNAL: dict[str, Any] = {

@@ -23,6 +23,9 @@ processes_per_replica = 500
 run_as = "200000-200999"
 log_quota = 1000
 allowed_hosts = ["a.example", "b.example"]
+tls = true
+tls_cert = "/etc/tls/fullchain.pem"
+tls_key = "/etc/tls/privkey.pem"
 runtimes = "/etc/runtimes.toml"
 default_output = "gs://shelf/out"
 keep-free = "1GiB"
@@ -129,6 +132,8 @@ def test_another_file_can_be_named_and_may_say_where_the_home_is(file: Path, tmp
         ('home = "/x"', r"trainshed\.toml:1: home cannot be set here; give --home"),
         ('config = "/x"', r"trainshed\.toml:1: config cannot be set here"),
         ('auth = false\nhost = "0.0.0.0"', "needs a loopback address"),
+        ('tls_cert = "/c"', r"trainshed\.toml:1: /c is one file of a pair: give --tls-key too"),
+        ('tls_key = "/k"', r"trainshed\.toml:1: /k is one file of a pair: give --tls-cert too"),
     ],
 )
 def test_what_is_wrong_in_the_file_is_told_with_its_line_and_what_is_right(
@@ -144,7 +149,10 @@ def test_what_is_wrong_in_the_file_is_told_with_its_line_and_what_is_right(
 def test_a_wrong_variable_is_named(name: str) -> None:
     variable = SETTINGS[name].variable
     if SETTINGS[name].metavar == "FILE":
-        assert resolve([], {variable: "/f"})[1][name] == variable
+        other = {"tls_cert": "--tls-key=/g", "tls_key": "--tls-cert=/g"}.get(
+            name, ""
+        )  # the pair's other file
+        assert resolve(filter(None, [other]), {variable: "/f"})[1][name] == variable
         return
     with pytest.raises(SettingsError, match=f"{variable}: "):
         resolve([], {variable: "=wrong="})
