@@ -39,8 +39,18 @@ FOLDERS = frozenset(
 _WAYS = ("run", "runtimes", "tls", "metrics", "metrics/.reports")
 _WAY = 0o711
 # The part of the name before the first dot, of all that a server or its owner puts into a home.
-_NAMES = FOLDERS | {"hatch", "token", "job-secret", "accounts", "login", "clock", "server", "trainshed"}
-_NAMES |= {"lost+found"}
+_NAMES = FOLDERS | {
+    "hatch",
+    "token",
+    "job-secret",
+    "secret-key",
+    "accounts",
+    "login",
+    "clock",
+    "server",
+    "trainshed",
+    "lost+found",
+}
 
 
 def make_home(home: Path) -> None:

@@ -22,6 +22,7 @@ from trainshed.api.log_lines import LinesOfJobs
 from trainshed.api.machine_types import MachineTypeHandlers
 from trainshed.api.metrics import MetricHandlers
 from trainshed.api.models import ModelHandlers
+from trainshed.api.named_secrets import NamedSecretHandlers
 from trainshed.api.nodes import NodeHandlers
 from trainshed.api.notice_channels import NoticeChannelHandlers
 from trainshed.api.output import OutputOfJobs
@@ -72,6 +73,7 @@ class Handlers:
     nodes: NodeHandlers
     queue: QueueHandlers
     costs: CostHandlers
+    secrets: NamedSecretHandlers
     vizier: VizierHandlers
     notices: NoticeChannelHandlers
     tokens: GoogleTokens
@@ -90,6 +92,7 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
         _row("GET", "/v1/costs", handlers.costs.find, Permission.COSTS_READ),
         *_console(handlers.console),
         *_notices(handlers.notices),
+        *_secrets(handlers.secrets),
     ]
     for version in VERSIONS:
         parent = f"/{version}/projects/{{project}}/locations/{{location}}"
@@ -210,6 +213,19 @@ def _notices(notices: NoticeChannelHandlers) -> tuple[Method, ...]:
         _row("POST", f"{channel}:test", notices.test, Permission.NOTICES_WRITE),
         _row("GET", channel, notices.get, Permission.NOTICES_READ),
         _row("DELETE", channel, notices.delete, Permission.NOTICES_WRITE),
+    )
+
+
+def _secrets(secrets: NamedSecretHandlers) -> tuple[Method, ...]:
+    parent = "/v1/projects/{project}/secrets"
+    secret = f"{parent}/{{secret}}"
+    return (
+        _row("GET", parent, secrets.find, Permission.SECRETS_READ),
+        _row("POST", parent, secrets.create, Permission.SECRETS_WRITE),
+        _row("POST", f"{secret}:addVersion", secrets.add_version, Permission.SECRETS_WRITE),
+        _row("GET", secret, secrets.get, Permission.SECRETS_READ),
+        _row("DELETE", secret, secrets.delete, Permission.SECRETS_WRITE),
+        _row("POST", "/v1/secrets:rotateKey", secrets.rotate_key, Permission.SECRETS_WRITE),
     )
 
 

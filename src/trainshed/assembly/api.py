@@ -29,6 +29,7 @@ from trainshed.api.machine_types import MachineTypeHandlers
 from trainshed.api.methods import Handlers, methods
 from trainshed.api.metrics import MetricHandlers
 from trainshed.api.models import ModelHandlers
+from trainshed.api.named_secrets import NamedSecretHandlers
 from trainshed.api.nodes import NodeHandlers
 from trainshed.api.notice_channels import NoticeChannelHandlers
 from trainshed.api.output import OutputOfJobs
@@ -191,4 +192,5 @@ def make_handlers(
         queue=QueueHandlers(services.queue),
         costs=CostHandlers(services.costs, services.budgets.spendings),
         notices=NoticeChannelHandlers(notices),
+        secrets=NamedSecretHandlers(services.named_secrets),
     )

@@ -77,6 +77,7 @@ def make_control(
         equip=access.equip,
         outputs=outputs,
         secrets=storage.secrets,
+        named_secrets=storage.named_secrets,
     )
     chores = {
         "look": Janitor(storage.store, storage.logs, queues.jobs.hint, storage.secrets).look,

@@ -21,6 +21,7 @@ from trainshed.service.jobs import JobService
 from trainshed.service.log_lines import LogLineService
 from trainshed.service.logs import LogService
 from trainshed.service.metrics import MetricService
+from trainshed.service.named_secrets import NamedSecretService
 from trainshed.service.nodes import NodeService
 from trainshed.service.pipelines import ModelService
 from trainshed.service.queue import QueueService
@@ -41,6 +42,7 @@ SOON = 0.02  # seconds until a job that comes to a queue is looked at
 class Services:
     offer: Offer  # what jobs can be given here
     jobs: JobService
+    named_secrets: NamedSecretService
     why: WhyService
     logs: LogService
     log_lines: LogLineService
@@ -78,6 +80,7 @@ def make_services(
     return Services(
         offer=offer,
         jobs=jobs,
+        named_secrets=NamedSecretService(storage.named_secrets, clock),
         why=WhyService(
             store,
             fleet,
@@ -144,4 +147,5 @@ def make_jobs(shared: SharedParts, storage: Storage, backends: Backends, control
         landing=ResultsCheck(storage.buckets),
         shortage=Shortage(backends.fleet, scheduler.fit),
         secrets=storage.secrets,
+        named_secrets=NamedSecretService(storage.named_secrets, shared.clock),
     )

@@ -18,6 +18,8 @@ from trainshed.metrics.store import FileMetricStore
 from trainshed.service.access import NO_GRANTS, BucketGrants
 from trainshed.service.hints import JobHints
 from trainshed.settings import Settings
+from trainshed.store.named_secret_files import NamedSecretFiles
+from trainshed.store.secret_cipher import SecretCipher
 from trainshed.store.secret_files import SecretFiles
 from trainshed.store.sql import SqlStore
 from trainshed.wire.training_pipeline import with_pipeline_words
@@ -36,6 +38,7 @@ class Storage:
     store: SqlStore
     job_hints: JobHints  # made of what the store commits
     secrets: SecretFiles
+    named_secrets: NamedSecretFiles
     logs: FileLogStore
     log_drops: LogDropRecorder
     metrics: FileMetricStore
@@ -53,11 +56,14 @@ def make_storage(shared: SharedParts) -> Storage:
     log_drops = LogDropRecorder(store, clock)
     buckets, grants = make_buckets(settings, clock)
     logs = FileLogStore(home / "logs", quota=settings.log_quota, on_drop=log_drops.record)
+    cipher = SecretCipher(home / "secret-key.json", home / "secrets")
+    secrets = SecretFiles(home / "secrets", cipher)
     metrics, code = FileMetricStore(home / "metrics"), DiskCodeStore(home / "code", clock)
     return Storage(
         store=store,
         job_hints=job_hints,
-        secrets=SecretFiles(home / "secrets"),
+        secrets=secrets,
+        named_secrets=NamedSecretFiles(home / "secrets" / "named", cipher, secrets.reseal),
         logs=logs,
         log_drops=log_drops,
         metrics=metrics,

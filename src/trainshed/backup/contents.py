@@ -13,10 +13,18 @@ from trainshed.settings import RESTORING
 
 DATABASE = "trainshed.db"
 BUCKETS = "buckets"
+SECRET_KEY = "secret-key.json"  # comes last: it opens whatever of `secrets` was taken before
 STAGING = ".backup-"  # begins the names of folders in which a backup is prepared
 _LEFT_OUT = frozenset(
     {
-        *(DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}.lock", BUCKETS),  # copied by others
+        *(
+            DATABASE,
+            f"{DATABASE}-wal",
+            f"{DATABASE}-shm",
+            f"{DATABASE}.lock",
+            BUCKETS,
+            SECRET_KEY,
+        ),  # by others
         *("server.json", "server.new", "hatch", "gcloud", RESTORING),  # of the server that runs
         *("run", "containers", "runtimes", "s3"),  # some of it is taken after all
     }

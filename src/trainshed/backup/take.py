@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainshed import __version__
-from trainshed.backup.contents import BUCKETS, DATABASE, S3, top_paths
+from trainshed.backup.contents import BUCKETS, DATABASE, S3, SECRET_KEY, top_paths
 from trainshed.backup.files import OpenedFile
 from trainshed.backup.home_use import lock_owner, server_of
 from trainshed.backup.manifest import ManifestWriter, SavedEntry
@@ -92,6 +92,7 @@ class BackupTaker:
         if buckets is not None:
             buckets.take()
         self._link(staged, with_s3)  # what has come since
+        staged.link(self._home, SECRET_KEY)
 
     def _link(self, staged: Staging, with_s3: bool) -> None:
         for path in top_paths(self._home, with_s3=with_s3):

@@ -32,6 +32,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Data": {
         "storage": "Copy, list, print and remove objects in buckets.",
+        "secrets": "Keep secrets of a project, which jobs take by name.",
     },
     "Server": {
         "up": "Run the server in the foreground.",

@@ -281,6 +281,8 @@ def _variable(text: str) -> tuple[str, str]:
 def _secret(text: str) -> tuple[str, str]:
     if text.startswith("="):  # not quoted: what follows may be the secret
         raise EarlyError("--secret needs a name before =", code=2)
+    if text and "=" not in text and text not in os.environ:
+        return text, f"secret://{text}"  # not known here: the project's secret of that name
     return _pair(_valued(text, "--secret"), "--secret")
 
 

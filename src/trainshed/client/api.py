@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from trainshed.client.images import ImagesClient
     from trainshed.client.machines import MachinesClient
     from trainshed.client.notices import NoticesClient
+    from trainshed.client.named_secrets import NamedSecretsClient
     from trainshed.client.runtimes import RuntimesClient
     from trainshed.client.storage import StorageClient
     from trainshed.client.studies import StudiesClient
@@ -117,6 +118,12 @@ class Client:
         from trainshed.client.image_caches import ImageCachesClient
 
         return ImageCachesClient(self._connection, self.place())
+
+    def named_secrets(self) -> "NamedSecretsClient":
+        """The secrets of the same project, by name."""
+        from trainshed.client.named_secrets import NamedSecretsClient
+
+        return NamedSecretsClient(self._connection, self.project)
 
     def runtimes(self) -> "RuntimesClient":
         """The environments of jobs on the same server."""

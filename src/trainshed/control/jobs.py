@@ -6,7 +6,7 @@ turn that dies at any line is repeated safely. It decides nothing itself: `core.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -18,12 +18,13 @@ from trainshed.control.verdicts import Reporter
 from trainshed.core.admit import is_waiting
 from trainshed.core.closing import stuck
 from trainshed.core.decide import Action, Plan, Start, Stop, decide
-from trainshed.core.errors import Conflict, Hindered, NotYet, TrainshedError
+from trainshed.core.errors import Conflict, Hindered, NotFound, NotYet, TrainshedError, Unavailable
 from trainshed.core.event import Event, Reason, Severity, Waiting
-from trainshed.core.job import Closing, Job
+from trainshed.core.job import Closing, Job, Pool
 from trainshed.core.launch import Launch
 from trainshed.core.launching import Launches
 from trainshed.core.log_port import LogStore
+from trainshed.core.named_secret import NamedSecretStore, references
 from trainshed.core.obstacle import waiting_for
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.readiness import READY, Readiness, ReadinessState
@@ -65,6 +66,7 @@ class JobLoop:
     outputs: Outputs | None = None  # stores what programs write below /gcs
     equip: Callable[[Job, Launch], Launch] = lambda _, launch: launch  # adds access to the buckets
     secrets: SecretStore | None = None  # None: jobs have none
+    named_secrets: NamedSecretStore | None = None  # None: no job may refer to any
 
     async def turn(self, job_id: str) -> datetime | None:
         """Take one job as far as possible now; returns when to look again."""
@@ -190,7 +192,8 @@ class JobLoop:
         launch = self.equip(job, launch)
         if secret_names(pool := job.spec.pools[replica.pool]):
             kept: JobSecrets = await self.secrets.read(job.id) if self.secrets is not None else {}
-            launch = with_secrets(launch, pool, kept.get(replica.pool, {}))
+            named = await self._named_values(job.project, pool)
+            launch = with_secrets(launch, pool, {**kept.get(replica.pool, {}), **named})
         if self.outputs is not None:
             launch = await self.outputs.equip(job, launch, replica)
         await self.backend.launch(launch)
@@ -198,6 +201,21 @@ class JobLoop:
             self.outputs.launched(job.id)
         if self.collector is not None:
             self.collector.watch(key, sink.stdout, begun=True)
+
+    async def _named_values(self, project: str, pool: Pool) -> Mapping[str, str]:
+        """The values of its variables that refer to secrets of the project, as they are now."""
+        values: dict[str, str] = {}
+        if self.named_secrets is None:
+            return values
+        for variable, secret in references(pool.env).items():
+            try:
+                values[variable] = await self.named_secrets.value(project, secret, self.clock.now())
+            except NotFound as error:
+                raise Unavailable(
+                    f"{error.message} The variable {variable} takes its value from it. Set it with "
+                    f"`trainshed secrets set {secret}`: the job then starts."
+                ) from error
+        return values
 
     async def _note_refusal(self, job: Job, error: TrainshedError, now: datetime) -> datetime:
         """The backend could not launch, for example because the disk is full: record it, and retry later."""

@@ -29,6 +29,8 @@ class Permission(StrEnum):
     COSTS_READ = "costs.read"
     MODELS_READ = "models.read"
     MODELS_DELETE = "models.delete"
+    SECRETS_READ = "secrets.read"  # names of secrets; no method gives a value
+    SECRETS_WRITE = "secrets.write"
     CODE_READ = "code.read"
     CODE_WRITE = "code.write"
     RUNTIMES_READ = "runtimes.read"

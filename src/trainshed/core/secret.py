@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 from trainshed.core.errors import Unavailable
 from trainshed.core.job import JobSpec, Pool
 from trainshed.core.launch import Launch
+from trainshed.core.named_secret import reference_of
 
 MASK = "(secret, not shown)"
 JobSecrets: TypeAlias = Mapping[int, Mapping[str, str]]  # values by pool and name
@@ -45,13 +46,17 @@ def is_secret_name(name: str) -> bool:
 
 
 def secret_names(pool: Pool) -> frozenset[str]:
-    return frozenset(name for name, value in pool.env if value == MASK or is_secret_name(name))
+    return frozenset(
+        name for name, value in pool.env if value == MASK or is_secret_name(name) or reference_of(value)
+    )
 
 
 def shown_env(pool: Pool) -> tuple[tuple[str, str], ...]:
     """The variables of a pool for people to read."""
     names = secret_names(pool)
-    return tuple((name, MASK if name in names else value) for name, value in pool.env)
+    return tuple(
+        (name, MASK if name in names and not reference_of(value) else value) for name, value in pool.env
+    )
 
 
 def has_masks(spec: JobSpec) -> bool:
@@ -63,7 +68,11 @@ def all_secrets(spec: JobSpec, kept: JobSecrets) -> JobSecrets:
     """The values of all secrets of a job: those `kept` apart, and those in the spec of an older release."""
     return {
         number: {
-            **{name: value for name, value in pool.env if value != MASK and is_secret_name(name)},
+            **{
+                name: value
+                for name, value in pool.env
+                if value != MASK and is_secret_name(name) and not reference_of(value)
+            },
             **kept.get(number, {}),
         }
         for number, pool in enumerate(spec.pools)
@@ -71,11 +80,14 @@ def all_secrets(spec: JobSpec, kept: JobSecrets) -> JobSecrets:
 
 
 def with_secrets(launch: Launch, pool: Pool, kept: Mapping[str, str]) -> Launch:
-    """The launch with the values of its pool's secrets. Unavailable where one of them is not kept."""
-    masked = [name for name, value in pool.env if value == MASK]
-    if lost := [name for name in masked if name not in kept]:
+    """The launch with the values of its pool's secrets. Unavailable where one of them is not kept.
+
+    `kept` also has the values of variables that refer to named secrets.
+    """
+    hidden = [name for name, value in pool.env if value == MASK or reference_of(value)]
+    if lost := [name for name in hidden if name not in kept]:
         raise Unavailable(f"The value of its secret {lost[0]} is lost: submit the job again with it.")
-    env = {**launch.env, **{name: kept[name] for name in masked}}
+    env = {**launch.env, **{name: kept[name] for name in hidden}}
     return replace(launch, env=env, secrets=launch.secrets | secret_names(pool))
 
 
@@ -100,4 +112,5 @@ def _masked_variable(entry: object, is_secret: Callable[[str], bool]) -> object:
     fields = cast("Mapping[str, object]", entry)
     marked = fields.get("secret") is True or is_secret(str(fields.get("name", "")))
     rest = {key: item for key, item in fields.items() if key != "secret"}  # Google's clients do not know it
-    return {**rest, "value": MASK} if marked and "value" in fields else rest
+    hides = marked and "value" in fields and not reference_of(str(fields["value"]))
+    return {**rest, "value": MASK} if hides else rest

@@ -23,6 +23,7 @@ from trainshed.core.secret import JobSecrets, all_secrets
 from trainshed.core.secret_port import SecretStore
 from trainshed.service.code import CodeService
 from trainshed.service.job_notifier import JobNotifier
+from trainshed.service.named_secrets import NamedSecretService
 from trainshed.service.results_check import ResultsCheck
 from trainshed.service.shortage import Shortage
 
@@ -76,11 +77,12 @@ class JobService:
     landing: ResultsCheck | None = None  # whether results can be stored; None: not checked
     shortage: Shortage | None = None  # which GPUs a job would lack; None: not checked
     secrets: SecretStore | None = None  # None: jobs may have none
+    named_secrets: NamedSecretService | None = None  # None: what jobs refer to is not checked
 
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Store a new job. The same idempotency key again returns the same job."""
         check_location(location, project)
-        await self.check_spec(request.spec)
+        await self.check_spec(request.spec, project)
         now = self.clock.now()
         status = Status(
             updated_at=now,
@@ -227,8 +229,10 @@ class JobService:
                 f"{stored.display_name!r}) with other secrets. Send the same request with it, or a new key."
             )
 
-    async def check_spec(self, spec: JobSpec) -> None:
+    async def check_spec(self, spec: JobSpec, project: str) -> None:
         """Raise Invalid where such a job would be refused."""
+        if self.named_secrets is not None:
+            await self.named_secrets.check(spec, project)
         if not spec.code:
             return
         if self.code is None:

@@ -51,7 +51,7 @@ class StudyRequest:
     secrets: JobSecrets = field(default_factory=dict[int, Mapping[str, str]])  # of its template
 
 
-async def _accept(template: JobSpec) -> None:
+async def _accept(template: JobSpec, project: str) -> None:
     """Where nothing needs to be looked up."""
 
 
@@ -62,7 +62,7 @@ class StudyService:
     hint: Callable[[str], None]
     secrets: SecretStore | None = None
     # Raises Invalid for a template whose jobs would be refused.
-    check_template: Callable[[JobSpec], Awaitable[None]] = _accept
+    check_template: Callable[[JobSpec, str], Awaitable[None]] = _accept
     tell: Callable[[Study, bool], None] = lambda study, is_deleted: None  # called after each change
     printed_metrics: MakePrintedMetrics | None = None  # raises Invalid for a pattern; None: not checked
 
@@ -88,7 +88,7 @@ class StudyService:
             status=StudyStatus(updated_at=now),
         )
         study = _with_room(study, len(request.points))
-        await self._check(request)
+        await self._check(request, project)
         if request.secrets and self.secrets is not None:
             await self.secrets.keep(identity, request.secrets)
         try:
@@ -102,10 +102,10 @@ class StudyService:
         self.tell(stored, False)
         return stored
 
-    async def _check(self, request: StudyRequest) -> None:
+    async def _check(self, request: StudyRequest, project: str) -> None:
         """Refuse what only others can tell: code and earlier studies that are not there, odd patterns."""
         if request.template is not None:
-            await self.check_template(request.template)
+            await self.check_template(request.template, project)
         if self.printed_metrics is not None and request.spec.pattern:
             self.printed_metrics(request.spec.pattern, [each.metric for each in request.spec.objectives])
         missing = [

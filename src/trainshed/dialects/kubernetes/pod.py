@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainshed.core.machine import Catalogue
+from trainshed.core.named_secret import NAME_RULE, SCHEME, is_name
 from trainshed.core.pool_words import PoolWords, is_late
 from trainshed.core.secret import is_secret_name
 from trainshed.dialects.kubernetes.machine import (
@@ -110,16 +111,23 @@ class PodReader:
             if name in self.env:
                 if text(variable, "value") != self.env[name]:
                     self.wanted.notes.append(f"{where} is ignored: {name} is set here.")
+            elif "secretKeyRef" in part(variable, "valueFrom"):
+                references.named.add(name)
+                reference = part(part(variable, "valueFrom"), "secretKeyRef")
+                references.env[name] = self._reference(reference, f"{where}.valueFrom.secretKeyRef")
             elif "valueFrom" in variable:
                 references.env[name] = self._field(part(variable, "valueFrom"), f"{where}.valueFrom")
             else:
                 if is_secret_name(name) or references.names_secret(text(variable, "value")):
                     references.secrets.add(name)
+                self._check_expanded(references, text(variable, "value"), f"{where}.value")
                 references.env[name] = references.expand(text(variable, "value"))
         references.env |= {name: value for name, value in self.env.items() if value != f"$({name})"}
         result: dict[str, Any] = {"imageUri": text(container, "image")}
         for name in ("command", "args"):
             if words := texts(container, name):
+                for at, word in enumerate(words):
+                    self._check_expanded(references, word, f"{path}.{name}[{at}]")
                 result[name] = [references.expand(word) for word in words]
                 if any(map(references.names_secret, words)):
                     self.wanted.notes.append(
@@ -134,6 +142,21 @@ class PodReader:
                 for name, value in references.env.items()
             ]
         return result
+
+    def _reference(self, reference: Mapping[str, Any], path: str) -> str:
+        """Of a key in a Secret of Kubernetes: here, the project's secret NAME.KEY."""
+        name, key = text(reference, "name"), text(reference, "key")
+        if not is_name(secret := f"{name}.{key}") or not key:
+            sentence = (
+                f"needs name and key: the value is that of the project's secret NAME.KEY ({NAME_RULE})."
+            )
+            self.faults.add(path, sentence)
+        return f"{SCHEME}{secret}"
+
+    def _check_expanded(self, references: "References", value: str, path: str) -> None:
+        if secret := references.named_in(value):
+            sentence = f"has $({secret}), whose value is known only when it starts: let the program read it."
+            self.faults.add(path, sentence)
 
     def _field(self, source: Mapping[str, Any], path: str) -> str:
         asked = text(part(source, "fieldRef"), "fieldPath")
@@ -153,11 +176,17 @@ class References:
 
     env: dict[str, str] = field(default_factory=dict[str, str])
     secrets: set[str] = field(default_factory=set[str])  # the names of those that are secrets
+    named: set[str] = field(default_factory=set[str])  # ... of those whose values come from named secrets
     left: int = LARGEST_PROGRAM  # below 0: nothing is replaced any more
     is_late: bool = False  # `$$(NAME)` stays where NAME is known only when a replica is placed
 
     def names_secret(self, value: str) -> bool:
         return any(match["name"] in self.secrets for match in _REFERENCE.finditer(value))
+
+    def named_in(self, value: str) -> str:
+        """The first variable in it whose value comes from a named secret; empty where there is none."""
+        names = (match["name"] for match in _REFERENCE.finditer(value) if self.named)
+        return next((name for name in names if name in self.named), "")
 
     def expand(self, value: str) -> str:
         """`$(NAME)` is the variable's value where there is one; `$$(NAME)` is `$(NAME)`."""

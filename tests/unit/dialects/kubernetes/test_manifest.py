@@ -423,3 +423,25 @@ def test_a_job_for_kueue_keeps_its_queue_and_may_be_written_suspended():
     del document["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]
     with pytest.raises(Invalid, match="suspend"):
         parse_manifest(document, OFFER)
+
+
+def secret_pod(**container: Any) -> dict[str, Any]:
+    return read(POD, containers=[{"name": "c", "image": "a:1", **container}])
+
+
+def test_a_key_of_a_secret_is_the_projects_secret_of_both_names() -> None:
+    source = {"secretKeyRef": {"name": "hub", "key": "token"}}
+    env = [{"name": "HF_TOKEN", "valueFrom": source}, {"name": "PLAIN", "value": "x $$(HF_TOKEN)"}]
+    body, _ = converted(secret_pod(env=env))
+    [program] = [pool["containerSpec"] for pool in body["jobSpec"]["workerPoolSpecs"]]
+    assert program["env"] == [
+        {"name": "HF_TOKEN", "value": "secret://hub.token"},
+        {"name": "PLAIN", "value": "x $(HF_TOKEN)"},
+    ]
+
+
+def test_a_named_secret_inside_another_text_is_refused() -> None:
+    source = {"secretKeyRef": {"name": "hub", "key": "token"}}
+    env = [{"name": "T", "valueFrom": source}, {"name": "URL", "value": "https://me:$(T)@hub"}]
+    faults = refused(secret_pod(env=env, args=["--token=$(T)"]))
+    assert faults.keys() == {"spec.containers[0].env[1].value", "spec.containers[0].args[0]"}

@@ -1,0 +1,40 @@
+"""References to named secrets among the variables of a job: how they are told, shown and replaced."""
+
+import pytest
+
+from trainshed.core.job import JobSpec, Pool
+from trainshed.core.named_secret import reference_of, references
+from trainshed.core.secret import MASK, all_secrets, masked, secret_names, shown_env
+
+ENV = (("HF_TOKEN", "secret://hf"), ("API_KEY", MASK), ("EPOCHS", "3"), ("DB", "secret://db.password"))
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("secret://hf", "hf"),
+        ("secret://Hub_1.token-2", "Hub_1.token-2"),
+        ("secret://", ""),
+        ("secret://a/b", ""),
+        ("secret://.hidden", ""),
+        (f"secret://{'a' * 201}", ""),
+        ("xsecret://hf", ""),
+        ("secret://hf\n", ""),
+        ("hf", ""),
+    ],
+)
+def test_a_reference_is_the_scheme_and_a_name(value: str, name: str) -> None:
+    assert reference_of(value) == name
+
+
+def test_references_are_shown_and_stay_hidden_in_files_of_runs() -> None:
+    pool = Pool(env=ENV)
+    assert references(pool.env) == {"HF_TOKEN": "hf", "DB": "db.password"}
+    assert shown_env(pool) == ENV
+    assert secret_names(pool) == {"HF_TOKEN", "API_KEY", "DB"}  # whose values no file of a run may have
+    assert all_secrets(JobSpec(pools=(pool,)), {}) == {0: {}}
+
+
+def test_a_document_keeps_its_references_and_hides_values() -> None:
+    env = [{"name": "HF_TOKEN", "value": "secret://hf"}, {"name": "API_KEY", "value": "x"}]
+    assert masked({"env": env}) == {"env": [env[0], {"name": "API_KEY", "value": MASK}]}
