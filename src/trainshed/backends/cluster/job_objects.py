@@ -26,14 +26,18 @@ class JobObjects:
     def __init__(self, api: ClusterApi) -> None:
         self._api = api
         self.home = ""  # the server's id
-        self._kept: dict[str, set[str]] = {}  # what the secret of a job has
+        self._kept: dict[str, dict[str, int]] = {}  # what the secret of a job has: hashes of its values
         self._named: set[str] = set()  # jobs that have their service
 
     async def make_shared(self, run: PodRun, values: Mapping[str, str]) -> None:
         """What all its pods need. Somebody may have deleted it, so a later run looks again."""
         job = run.key.name.job
         is_new = job not in self._kept or run.key.run > 0
-        missing = {key: value for key, value in values.items() if is_new or key not in self._kept[job]}
+        kept = self._kept.get(job, {})
+        # A named secret may have another value in a later attempt.
+        missing = {
+            key: value for key, value in values.items() if is_new or kept.get(key) != hash((key, value))
+        }
         is_made = is_new and await self._api.make("secrets", pods.render_secret(self.home, job, missing))
         if missing and not is_made:
             await self._add_to_secret(job, missing, values)
@@ -43,7 +47,8 @@ class JobObjects:
                 await self._api.make("networkpolicies", pods.render_policy(self.home, job))
         if run.gang <= MANY:
             await self.give_names(job)
-        self._kept.setdefault(job, set()).update(values)
+        hashes = {key: hash((key, value)) for key, value in values.items()}
+        self._kept.setdefault(job, {}).update(hashes)
 
     async def _add_to_secret(self, job: str, missing: Mapping[str, str], values: Mapping[str, str]) -> None:
         try:
