@@ -102,6 +102,7 @@ def test_what_is_wrong_is_named_and_no_refusal_repeats_a_value(server: LiveServe
     assert refused.status == 400
     assert "names the secret 'no', which has no value in project 'p1'" in refused.violations[field]
     assert "trainshed secrets set no" in refused.violations[field]
+    assert server.request("POST", f"{JOBS}:explain", job).violations == refused.violations
     job["jobSpec"]["workerPoolSpecs"] = [pool(LENGTH, {"name": "A", "value": "secret://no/such"})]
     assert "names no secret" in server.request("POST", JOBS, job).violations[field]
     keep(server, "typed")

@@ -50,8 +50,8 @@ def ordinary(podman: Podman) -> str:
 
 
 @contextmanager
-def a_server(podman: Podman) -> Iterator[LiveServer]:
-    flags = ("--engine", str(podman.socket), "--subnets", podman.subnets)
+def a_server(podman: Podman, *more: str) -> Iterator[LiveServer]:
+    flags = ("--engine", str(podman.socket), "--subnets", podman.subnets, *more)
     with LiveServer(*flags, "--cpus", "64", "--memory", "240GiB") as live:
         yield live
         assert "Traceback" not in live.said(), live.said()
@@ -263,3 +263,17 @@ time.sleep(600)
     assert "its diskSpec allows 1 GiB" in done["error"]["message"]
     events = json.dumps(server.get(f"/v1/{job}:events"))
     assert "Its disk is 1 GiB: it is looked at" in events
+
+
+def test_a_server_with_tls_is_found_as_before_and_gives_named_secrets(podman: Podman):
+    source = f"{PUT}\nprint(len(os.environ['HF_TOKEN']))"
+    with a_server(podman, "--tls") as live, a_bucket(live):
+        live.post("/v1/projects/p1/secrets?secretId=hf")
+        live.post("/v1/projects/p1/secrets/hf:addVersion", {"payload": {"data": "czNjcjN0LXZhbHVl"}})
+        pool = boxed(source)
+        pool["containerSpec"]["env"] = [{"name": "HF_TOKEN", "value": "secret://hf"}]
+        job = live.submit(pools=[pool])
+        assert live.wait(job)["state"] == "JOB_STATE_SUCCEEDED", live.lines(job)
+        assert [line["text"] for line in live.lines(job)] == ["put", str(len("s3cr3t-value"))]
+        files = (path for path in live.home.rglob("*") if path.is_file() and not path.is_symlink())
+        assert not [path for path in files if b"s3cr3t-value" in path.read_bytes()]

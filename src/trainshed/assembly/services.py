@@ -76,11 +76,12 @@ def make_services(
     offer = Offer(
         catalogue=load_catalogue(), refuse_image=fleet.refuse_image, refuse_together=fleet.refuse_together
     )
-    jobs = make_jobs(shared, storage, backends, control)
+    named_secrets = NamedSecretService(storage.named_secrets, clock)
+    jobs = make_jobs(shared, storage, backends, control, named_secrets)
     return Services(
         offer=offer,
         jobs=jobs,
-        named_secrets=NamedSecretService(storage.named_secrets, clock),
+        named_secrets=named_secrets,
         why=WhyService(
             store,
             fleet,
@@ -88,6 +89,7 @@ def make_services(
             scheduler.fit,
             offer.catalogue,
             landing=jobs.landing,
+            named_secrets=named_secrets,
             unready=scheduler.unready,
             sites=scheduler.sites,
             budget=scheduler.budget,
@@ -126,7 +128,13 @@ def make_services(
     )
 
 
-def make_jobs(shared: SharedParts, storage: Storage, backends: Backends, control: Control) -> JobService:
+def make_jobs(
+    shared: SharedParts,
+    storage: Storage,
+    backends: Backends,
+    control: Control,
+    named_secrets: NamedSecretService,
+) -> JobService:
     queues, scheduler = shared.queues, control.scheduler
 
     def hint_submitted() -> None:
@@ -147,5 +155,5 @@ def make_jobs(shared: SharedParts, storage: Storage, backends: Backends, control
         landing=ResultsCheck(storage.buckets),
         shortage=Shortage(backends.fleet, scheduler.fit),
         secrets=storage.secrets,
-        named_secrets=NamedSecretService(storage.named_secrets, shared.clock),
+        named_secrets=named_secrets,
     )

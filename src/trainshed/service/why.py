@@ -18,6 +18,7 @@ from trainshed.core.machine import Catalogue
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.why import explain
 from trainshed.service.jobs import JobRequest, check_location
+from trainshed.service.named_secrets import NamedSecretService
 from trainshed.service.past_runs import PastRuns
 from trainshed.service.results_check import ResultsCheck
 
@@ -30,6 +31,7 @@ class WhyService:
     fit: Fit
     catalogue: Catalogue
     landing: ResultsCheck | None = None  # whether results can be stored; None: not checked
+    named_secrets: NamedSecretService | None = None  # None: what jobs refer to is not checked
     unready: Callable[[], Mapping[str, Job]] = dict[str, Job]  # waiting jobs that are still being prepared
     sites: Callable[[], Mapping[str, Sites]] = dict[str, Sites]  # where waiting jobs may be placed
     budget: Callable[[str], Waiting | None] = lambda _: None  # why new jobs of a project may not start
@@ -41,6 +43,8 @@ class WhyService:
     async def foresee(self, project: str, location: str, request: JobRequest) -> tuple[Job, Explanation]:
         """The explanation the job would get if it were submitted. It is not submitted."""
         check_location(location)
+        if self.named_secrets is not None:
+            await self.named_secrets.check(request.spec, project)
         job = request.job(NEWEST, project, location, self.clock.now())
         return job, await self._explained(job)
 
