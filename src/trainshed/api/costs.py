@@ -10,7 +10,7 @@ from trainshed.core.budget import Spending
 from trainshed.core.costs import GroupBy
 from trainshed.core.permission import Permission, Resource
 from trainshed.core.role import EVERYWHERE
-from trainshed.service.costs import CostQuestion, CostReport, CostService, month_of
+from trainshed.service.costs import FRESH, PAGED, CostQuestion, CostReport, CostService, month_of
 from trainshed.wire.costs import parse_days, parse_group_by, render_row, render_spending, render_total
 from trainshed.wire.page import fingerprint, parse_size
 from trainshed.wire.scalars import time_text
@@ -35,7 +35,7 @@ class CostHandlers:
         mark = fingerprint("costs", project, location, asked, str(since), str(until))
         cursor = call.pages.decode(call.query.get("pageToken", ""), mark)
         first, most = 0 if cursor is None else int(cursor[0]), parse_size(call.query.get("pageSize"))
-        report = await self.service.report(question)
+        report = await self.service.report(question, FRESH if cursor is None else PAGED)
         rows = report.rows(first, most)
         names = await self.service.names(rows) if by is GroupBy.JOB else dict[str, str]()
         following = (str(first + most), "") if first + most < len(report.groups) else None

@@ -82,8 +82,11 @@ def _days(month: str | None, since: str | None, until: str | None) -> tuple[str 
         match = MONTH.fullmatch(month)
         if match is None:
             raise Misuse(f"--month must be a month such as 2026-11, not {month}")
-        begin = date(int(match[1]), int(match[2]), 1)
-        return str(begin), str((begin + timedelta(days=31)).replace(day=1))
+        try:
+            begin = date(int(match[1]), int(match[2]), 1)
+            return str(begin), str((begin + timedelta(days=31)).replace(day=1))
+        except (ValueError, OverflowError) as error:
+            raise Misuse(f"--month {month} is out of range: there are no such days") from error
     try:
         after = str(date.fromisoformat(until) + timedelta(days=1)) if until else None
     except (ValueError, OverflowError) as error:

@@ -28,7 +28,8 @@ from trainshed.core.job import Job
 from trainshed.core.ports import Clock, Store
 from trainshed.core.prices import Prices
 
-FRESH = timedelta(seconds=5)
+FRESH = timedelta(seconds=5)  # a report that is given to those who ask for its first page
+PAGED = timedelta(minutes=5)  # ... for a later page: a large report takes longer than FRESH to add up
 KEPT = 4  # reports
 TRIES = 3
 
@@ -66,11 +67,12 @@ class CostService:
     mistake: Callable[[], str] = lambda: ""  # in the file of prices
     _reports: dict[CostQuestion, CostReport] = field(default_factory=dict[CostQuestion, CostReport])
 
-    async def report(self, question: CostQuestion) -> CostReport:
+    async def report(self, question: CostQuestion, at_most: timedelta = FRESH) -> CostReport:
+        """The report, or the last one to this question that is no older than `at_most`."""
         prices, mistake = self.prices(), self.mistake()
         kept = self._reports.get(question)
         is_same = kept is not None and kept.prices is prices and kept.mistake == mistake
-        if kept is not None and is_same and self.clock.now() - kept.counted_at <= FRESH:
+        if kept is not None and is_same and self.clock.now() - kept.counted_at <= at_most:
             return kept
         report = await self._report(question)
         self._reports.pop(question, None)
