@@ -10,7 +10,7 @@ from tests.contracts.ledger_store import admitted, over, restarted, waiting_job
 from tests.contracts.store_values import T0, a_deletion
 from trainshed.core.day_use import DayUse, UseField, UseQuery
 from trainshed.core.errors import Conflict
-from trainshed.core.job import Job, JobSpec
+from trainshed.core.job import Job, JobSpec, JobState
 from trainshed.core.ports import Store
 
 DAY = T0.date()
@@ -79,6 +79,13 @@ class UseStoreContract:
             "3": gone.display_name,
         }
 
+    async def test_of_an_id_that_is_deleted_twice_the_last_labels_count(self, store: Store) -> None:
+        for number, team in enumerate(("vision", "speech")):
+            job = await lived(store, labels={"team": team}) if not number else await again(store, team)
+            await store.delete(job, replace(a_deletion(job), name=f"{a_deletion(job).name}{number}"))
+        query = UseQuery(apart=frozenset({UseField.LABEL}), label="team")
+        assert {use.label for use in await store.uses(query)} == {"speech"}
+
     async def test_a_write_that_lost_adds_nothing(self, store: Store) -> None:
         job = await store.insert(waiting_job(), ())
         placed = await store.write(job, admitted(job))
@@ -93,6 +100,12 @@ class UseStoreContract:
         job = await store.write(job, admitted(job))
         await store.write(job, replace(over_all(job), updated_at=over_all(job).ended_at))
         assert brief(await store.uses(UseQuery())) == {("", "SET_UP"): 9000}
+
+
+async def again(store: Store, team: str) -> Job:
+    """A job of the same id that ends in the queue: intervals of an id are told once."""
+    job = await store.insert(replace(waiting_job(), labels={"team": team}), ())
+    return await store.write(job, replace(job.status, state=JobState.CANCELLED, updated_at=T0, ended_at=T0))
 
 
 def over_all(job: Job):

@@ -38,7 +38,11 @@ _VERSION = "SELECT version FROM jobs WHERE id = :of_job"
 _NEXT = "(SELECT COALESCE(MAX(sequence), 0) + 1 FROM events WHERE job_id = :job_id)"
 _INSERT_EVENT = insert_into("events", EVENTS).replace(":sequence", _NEXT)
 _INSERT_INTERVAL = insert_into("intervals", INTERVALS)
-_INSERT_DELETED = insert_into("deleted_jobs", DELETED_JOBS)
+# Whoever gives ids may give that of a deleted job again: the last one counts.
+_INSERT_DELETED = f"""
+    {insert_into("deleted_jobs", DELETED_JOBS)}
+    ON CONFLICT (id) DO UPDATE SET display_name = excluded.display_name, labels = excluded.labels
+"""
 
 
 def insert_job(
