@@ -89,3 +89,18 @@ async def test_a_pod_that_was_just_given_a_node_stays():
     api = Calls(version="8")
     waiting = room(pod("a", node="n1"), pod("b", node="n1"), pod("c", meant="n1"), api=api)
     assert await waiting.displace("c") == "" and api.deleted == []
+
+
+def test_pods_that_are_created_together_do_not_get_the_same_room():
+    kept = room(pod("a", node="n1"))
+    assert kept.promise("n1", "b", ONE) == ""
+    assert "no room" in kept.promise("n1", "c", ONE)
+    assert kept.promise("n1", "b", ONE) == ""  # once more
+    kept.withdraw("b")
+    assert kept.promise("n1", "c", ONE) == ""
+
+
+def test_what_was_promised_counts_once_when_it_is_there():
+    waiting = pod("b", meant="n1")
+    kept = room(waiting)
+    assert kept.promise("n1", "b", ONE) == "" and kept.refusal("n1", "c", ONE) == ""

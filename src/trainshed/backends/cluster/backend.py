@@ -295,8 +295,10 @@ class ClusterBackend:
             launch = replace(launch, image=known.reference.canonical)
             frame = replace(frame, image=known.config)
         body = pods.render_pod(launch, frame)
-        why = self._room.refusal(launch.placement.node, run.pod, requested(body["spec"]))
-        if why and not run.grouping.queue:
+        why, node = "", launch.placement.node
+        if run.key.run or run.key.name.attempt:  # else it has just been placed, where there is room for it
+            why = self._room.promise(node, run.pod, requested(body["spec"]))
+        if (why := why or self._room.closure(node)) and not run.grouping.queue:
             body = pods.render_pod(launch, frame, anywhere=True)
             run.note = f"{run.note} {why} Kubernetes chooses another for {run.key.name.task}.".strip()
         run.mark("created")
@@ -305,6 +307,7 @@ class ClusterBackend:
         except ApiFault as fault:
             if not fault.passing:  # else it may have been created
                 run.unmark("created")
+                self._room.withdraw(run.pod)
             raise
         if created is not None:
             run.note = f"{run.note} {unmanaged_note(run.grouping, created)}".strip()

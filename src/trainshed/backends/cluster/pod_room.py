@@ -6,6 +6,7 @@ the supervisor while a pod waits for a node: else it would wait for ever while o
 """
 
 import logging
+from collections.abc import Iterator, Mapping
 
 from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.cluster_nodes import ClusterNodes
@@ -23,21 +24,45 @@ class PodRoom:
     def __init__(self, api: ClusterApi, nodes: ClusterNodes, pods: ObjectCache) -> None:
         """`pods` are ours, slim."""
         self._api, self._nodes, self._pods = api, nodes, pods
+        # By the name of the pod: node and needs of those that are being created and not seen yet.
+        self._promised: dict[str, tuple[str, dict[str, float]]] = {}
+
+    def promise(self, node: str, name: str, takes: dict[str, float]) -> str:
+        """As `refusal`. Where the node can take it, its room is the pod's from now on."""
+        why = self.refusal(node, name, takes)
+        if not why:
+            self._promised[name] = node, takes
+        return why
+
+    def withdraw(self, name: str) -> None:
+        """The pod was not created."""
+        self._promised.pop(name, None)
+
+    def closure(self, node: str) -> str:
+        """Why that node takes no pods at all; empty where it does."""
+        return "" if self._nodes.takes_pods(node) else f"Node {node} takes no pods any more."
 
     def refusal(self, node: str, name: str, takes: dict[str, float]) -> str:
         """Why that node cannot take the pod of that name, a sentence; empty where it can."""
-        if not self._nodes.takes_pods(node):
-            return f"Node {node} takes no pods any more."
         offered = next((item for item in self._nodes.offered() if item.name == node), None)
-        if offered is None:
+        if offered is None or self.closure(node):
             return f"Node {node} takes no pods any more."
         free = {"cpu": offered.cpus, "memory": float(offered.memory), GPU: float(len(offered.gpus))}
-        for pod in self._pods.objects.values():
-            if pod["metadata"]["name"] != name and _node(pod) == node and _holds(pod):
-                for resource, amount in pod["takes"].items():
-                    free[resource] = free.get(resource, 0.0) - amount
+        for amounts in self._taken(node, name):
+            for resource, amount in amounts.items():
+                free[resource] = free.get(resource, 0.0) - amount
         lacking = [what for what in free if takes.get(what, 0.0) > free[what] + EPSILON]
         return f"Node {node} has no room for it any more." if lacking else ""
+
+    def _taken(self, node: str, name: str) -> Iterator[Mapping[str, float]]:
+        """By other pods of ours that are on the node or meant for it."""
+        for other, pod in self._pods.objects.items():
+            self._promised.pop(other, None)
+            if other != name and _node(pod) == node and _holds(pod):
+                yield pod["takes"]
+        for other, (meant, takes) in self._promised.items():
+            if other != name and meant == node:
+                yield takes
 
     async def displace(self, name: str) -> str:
         """Delete a pod that waits for a node which cannot take it: why, or nothing where it stays.
