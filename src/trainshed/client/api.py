@@ -12,6 +12,7 @@ from trainshed.client.connection import PAUSES, Connection, Json, lines
 from trainshed.client.discovery import DEFAULT_LOCATION, DEFAULT_PROJECT
 from trainshed.client.errors import Interrupted, Unreachable
 from trainshed.client.notation import loads
+from trainshed.client.parts import ClientParts
 from trainshed.client.resume import RetryBudget, resumed
 
 TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
@@ -19,16 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from types import TracebackType
 
-    from trainshed.client.accounts import AccountsClient
-    from trainshed.client.costs import CostsClient
     from trainshed.client.discovery import Target
-    from trainshed.client.image_caches import ImageCachesClient
-    from trainshed.client.images import ImagesClient
-    from trainshed.client.machines import MachinesClient
-    from trainshed.client.notices import NoticesClient
-    from trainshed.client.named_secrets import NamedSecretsClient
-    from trainshed.client.runtimes import RuntimesClient
-    from trainshed.client.storage import StorageClient
     from trainshed.client.studies import StudiesClient
 
 FINAL = frozenset(
@@ -39,7 +31,7 @@ PAGE = 500  # jobs asked for at a time
 WAIT = 30.0  # seconds the server holds one wait open
 
 
-class Client:
+class Client(ClientParts):
     def __init__(
         self,
         url: str,
@@ -101,59 +93,6 @@ class Client:
         return self._connection.request(
             method, path, body, headers=headers, repeatable=True if key else repeatable
         )
-
-    def storage(self) -> "StorageClient":
-        """The buckets of the same server."""
-        from trainshed.client.storage import StorageClient
-
-        return StorageClient(self.url, self._token, self._ca)
-
-    def images(self) -> "ImagesClient":
-        """The images of the same server."""
-        from trainshed.client.images import ImagesClient
-
-        return ImagesClient(self._connection, self.place())
-
-    def image_caches(self) -> "ImageCachesClient":
-        from trainshed.client.image_caches import ImageCachesClient
-
-        return ImageCachesClient(self._connection, self.place())
-
-    def named_secrets(self) -> "NamedSecretsClient":
-        """The secrets of the same project, by name."""
-        from trainshed.client.named_secrets import NamedSecretsClient
-
-        return NamedSecretsClient(self._connection, self.project)
-
-    def runtimes(self) -> "RuntimesClient":
-        """The environments of jobs on the same server."""
-        from trainshed.client.runtimes import RuntimesClient
-
-        return RuntimesClient(self._connection, self.place())
-
-    def machines(self) -> "MachinesClient":
-        """The machines and the queue of the same server."""
-        from trainshed.client.machines import MachinesClient
-
-        return MachinesClient(self._connection, self.place())
-
-    def accounts(self) -> "AccountsClient":
-        """The accounts of the same server: who may come in, and what they did."""
-        from trainshed.client.accounts import AccountsClient
-
-        return AccountsClient(self._connection)
-
-    def costs(self, location: str) -> "CostsClient":
-        """What jobs of the project cost at a location, "-" for all; "" for those of the whole server."""
-        from trainshed.client.costs import CostsClient
-
-        return CostsClient(self._connection, self.place(location) if location else "")
-
-    def notices(self, project: str = "") -> "NoticesClient":
-        """Who is told what becomes of jobs of the project; "-" means of all projects."""
-        from trainshed.client.notices import NoticesClient
-
-        return NoticesClient(self._connection, project or self.project)
 
     def studies(self) -> "StudiesClient":
         """The studies of the same server: searches for good parameters."""
@@ -395,10 +334,6 @@ class Client:
 
     def _parent(self, location: str | None = None) -> str:
         return f"{self.place(location)}/customJobs"
-
-    def place(self, location: str | None = None) -> str:
-        """The path of the project and location all else is below."""
-        return f"/v1/projects/{quoted(self.project)}/locations/{quoted(location or self.location)}"
 
     def _path(self, job: str) -> str:
         if "/" in job:
