@@ -122,7 +122,7 @@ def assemble(settings: Settings, address: str) -> Assembly:
     control = make_control(shared, storage, access.service, backends.fleet, images, measuring)
     services = make_services(shared, storage, access.service, backends, images, measuring, control)
     studies = make_studies(shared, storage, services.jobs, measuring.measurements)
-    notices = make_notices(shared, storage.store)
+    notices = make_notices(shared, storage)
     return Assembly(
         shared=shared,
         storage=storage,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from trainshed.assembly.shared import SharedParts
+from trainshed.assembly.storage import Storage
 from trainshed.control.notices import NoticeSender
 from trainshed.control.queue import WorkQueue
 from trainshed.core.notice import MOST_CHANNELS
@@ -11,8 +12,6 @@ from trainshed.notices.carrier import Carrier
 from trainshed.service.notices import NoticeService
 from trainshed.setting_values import mail_server
 from trainshed.settings import Settings
-from trainshed.store.secret_files import SecretFiles
-from trainshed.store.sql import SqlStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +20,9 @@ class Notices:
     service: NoticeService
 
 
-def make_notices(shared: SharedParts, store: SqlStore) -> Notices:
+def make_notices(shared: SharedParts, storage: Storage) -> Notices:
     settings, clock = shared.settings, shared.clock
-    secrets, carrier = SecretFiles(settings.home / "notices"), Carrier(mail_account(settings))
+    store, secrets, carrier = storage.store, storage.channel_secrets, Carrier(mail_account(settings))
     sender = NoticeSender(
         store=store.notices,
         secrets=secrets,

@@ -94,13 +94,7 @@ def make_services(
             sites=scheduler.sites,
             budget=scheduler.budget,
         ),
-        logs=LogService(
-            store,
-            storage.logs,
-            shared.notifier,
-            name_keys=(key_of,),
-            trials=TrialLogs(store.studies, store, (key_of,)),
-        ),
+        logs=make_logs(shared, storage),
         log_lines=LogLineService(storage.logs),
         metrics=measuring.service,
         graphs=GraphService(store, storage.metrics, clock, measuring.collector.settle),
@@ -126,6 +120,12 @@ def make_services(
         budgets=control.budgets,
         access=access,
     )
+
+
+def make_logs(shared: SharedParts, storage: Storage) -> LogService:
+    store, keys = storage.store, (key_of,)
+    trials = TrialLogs(store.studies, store, keys)
+    return LogService(store, storage.logs, shared.notifier, name_keys=keys, trials=trials)
 
 
 def make_jobs(

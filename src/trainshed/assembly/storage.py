@@ -38,6 +38,7 @@ class Storage:
     store: SqlStore
     job_hints: JobHints  # made of what the store commits
     secrets: SecretFiles
+    channel_secrets: SecretFiles  # of channels of notices
     named_secrets: NamedSecretFiles
     logs: FileLogStore
     log_drops: LogDropRecorder
@@ -57,13 +58,18 @@ def make_storage(shared: SharedParts) -> Storage:
     buckets, grants = make_buckets(settings, clock)
     logs = FileLogStore(home / "logs", quota=settings.log_quota, on_drop=log_drops.record)
     cipher = SecretCipher(home / "secret-key.json", home / "secrets")
-    secrets = SecretFiles(home / "secrets", cipher)
+    secrets, of_channels = SecretFiles(home / "secrets", cipher), SecretFiles(home / "notices", cipher)
+
+    def reseal() -> int:
+        return secrets.reseal() + of_channels.reseal()
+
     metrics, code = FileMetricStore(home / "metrics"), DiskCodeStore(home / "code", clock)
     return Storage(
         store=store,
         job_hints=job_hints,
         secrets=secrets,
-        named_secrets=NamedSecretFiles(home / "secrets" / "named", cipher, secrets.reseal),
+        channel_secrets=of_channels,
+        named_secrets=NamedSecretFiles(home / "secrets" / "named", cipher, reseal),
         logs=logs,
         log_drops=log_drops,
         metrics=metrics,

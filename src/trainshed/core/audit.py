@@ -32,6 +32,7 @@ _READ = frozenset(
         Permission.METRICS_READ,
         Permission.COSTS_READ,
         Permission.NOTICES_READ,
+        Permission.SECRETS_READ,
         Permission.ACCOUNTS_READ,
         Permission.ROLES_READ,
         Permission.AUDIT_READ,
