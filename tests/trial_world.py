@@ -16,6 +16,7 @@ from trainshed.core.job import Job, JobSpec, Pool
 from trainshed.core.measurement import TrialReport
 from trainshed.home_folder import make_home
 from trainshed.service.jobs import JobRequest, JobService
+from trainshed.service.named_secrets import NamedSecretService
 from trainshed.settings import Settings
 
 BUCKET = "trial-results"
@@ -70,9 +71,9 @@ class TrialWorld:
         )
         self.assembly = assemble(settings, "http://127.0.0.1:1")
         await self.assembly.open()
-        self.jobs = make_jobs(
-            self.assembly.shared, self.assembly.storage, self.assembly.backends, self.assembly.control
-        )
+        shared, storage = self.assembly.shared, self.assembly.storage
+        secrets = NamedSecretService(storage.named_secrets, shared.clock)
+        self.jobs = make_jobs(shared, storage, self.assembly.backends, self.assembly.control, secrets)
 
 
 @contextlib.asynccontextmanager
