@@ -6,7 +6,6 @@ accounts has no such file.
 """
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from trainshed.core.directory import AccessToken, Account, AccountKind, Directory, RoleGrant
 from trainshed.core.errors import Unavailable
 from trainshed.core.role import Role
+from trainshed.folder_sync import write_durably
 
 _VERSION = 1
 
@@ -51,19 +51,8 @@ def _load(path: Path) -> Directory:
 
 
 def _write(path: Path, text: str) -> None:
-    draft = path.with_name(f"{path.name}.draft")
     try:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.rename(path)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        write_durably(path, text)
     except OSError as error:
         raise Unavailable(f"The accounts cannot be written to {path}: {error.strerror or error}.") from error
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trainshed.core.errors import Unavailable
-from trainshed.folder_sync import sync_folder
+from trainshed.folder_sync import write_durably
 
 SEALED = "sealed"  # the field of a file that has what `seal` returned
 _KEPT = 2  # keys after a rotation: a backup may have begun before it
@@ -102,18 +102,10 @@ class SecretCipher:
 
 def write_whole(file: Path, text: str) -> None:
     """As a whole or not at all, durable, for the owner alone. Raises Unavailable."""
-    draft = file.with_name(f"{file.name}.new")
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "w") as opened:
-            opened.write(text)
-            opened.flush()
-            os.fsync(handle)
-        draft.rename(file)
-        sync_folder(str(file.parent))
+        write_durably(file, text)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise Unavailable(f"Secrets cannot be stored: {error.strerror}.") from error
 
 

@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_read_stops_the_server_and_is_named(tmp_path: Path
 def test_a_draft_that_a_kill_left_is_no_directory(tmp_path: Path):
     path = tmp_path / "accounts.json"
     made = DirectoryFile(path).change(filled)
-    (tmp_path / "accounts.json.draft").write_text(json.dumps({"half": True})[:5])
+    (tmp_path / "accounts.json.new").write_text(json.dumps({"half": True})[:5])
     assert DirectoryFile(path).directory == made
     DirectoryFile(path).change(lambda directory: directory.without_account("bot"))
     assert "bot" not in DirectoryFile(path).directory.accounts
