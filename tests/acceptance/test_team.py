@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.live import LiveServer, pool, python
+from tests.live import LiveServer, pool, python, until
 
 VISION, SPEECH = "vision", "speech"
 SECRET = "name-that-nobody-else-may-read"
@@ -117,6 +117,25 @@ def test_lists_of_the_whole_server_are_cut_to_what_the_caller_may_see(team: Team
     for query in ("", f"?project={SPEECH}"):
         assert "items" not in team.ask("bob", "GET", f"/storage/v1/b{query}").json
     assert team.ask("ann", "GET", f"/storage/v1/b?project={VISION}").json["items"][0]["name"] == "pictures"
+
+
+def test_who_waits_for_a_job_of_another_project_is_not_told_its_name(team: Team):
+    parent = f"/v1/projects/{SPEECH}/{LOCATION}"
+    large = pool(python("pass"), machine="n1-standard-4")
+    body = {"displayName": "large", "jobSpec": {"workerPoolSpecs": [large]}}
+    foreseen = team.ask("bob", "POST", f"{parent}/customJobs:explain", body)
+    assert foreseen.json["would"] == "wait", foreseen.json
+    name = team.ask("bob", "POST", f"{parent}/customJobs", body).json["name"]
+    try:
+        until(lambda: "waiting" in team.ask("bob", "GET", f"/v1/{name}:status").json)
+        asked = [f"/v1/{name}:why", f"/v1/{name}:status", f"/v1/{name}:events", f"{parent}/queue?eta=true"]
+        answers = [foreseen.body.decode(), *(team.ask("bob", "GET", path).body.decode() for path in asked)]
+        told = [text for text in answers if SECRET in text or team.job.rpartition("/")[2] in text]
+        assert told == []
+        assert "a job of another project" in answers[1] + answers[2], answers
+        assert SECRET in team.server.request("GET", f"/v1/{name}:why").body.decode()
+    finally:
+        team.ask("bob", "POST", f"/v1/{name}:cancel", {})
 
 
 def test_a_viewer_sees_all_and_changes_nothing(team: Team):

@@ -19,7 +19,9 @@ class WhyHandlers:
 
     async def why_job(self, call: Call) -> Json:
         path = call.path
-        job, explanation = await self.why.explain(path["project"], path["location"], path["job"])
+        job, explanation = await self.why.explain(
+            path["project"], path["location"], path["job"], call.principal.sees
+        )
         return {"name": job.name, "displayName": job.display_name, **render_explanation(explanation)}
 
     async def accelerator(self, call: Call) -> Json:
@@ -29,5 +31,7 @@ class WhyHandlers:
     async def explain(self, call: Call) -> Json:
         """Takes the body of a create and refuses as create does. Stores nothing."""
         request = read_request(call, self.offer)
-        job, explanation = await self.why.foresee(call.path["project"], call.path["location"], request)
+        job, explanation = await self.why.foresee(
+            call.path["project"], call.path["location"], request, call.principal.sees
+        )
         return {"accepted": True, "displayName": job.display_name, **render_explanation(explanation)}

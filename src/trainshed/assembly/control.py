@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trainshed.assembly.access import Access
 from trainshed.assembly.costs import make_costs
 from trainshed.assembly.images import ImageParts
 from trainshed.assembly.measuring import Measuring
@@ -18,7 +19,6 @@ from trainshed.control.queue import Work, WorkQueue
 from trainshed.control.scheduler import Scheduler
 from trainshed.control.sweeper import Sweeper
 from trainshed.core.fleet import Fit
-from trainshed.service.access import AccessService
 from trainshed.service.costs import CostService
 from trainshed.verdict_rules import load_rules
 
@@ -36,7 +36,7 @@ class Control:
 def make_control(
     shared: SharedParts,
     storage: Storage,
-    access: AccessService,
+    access: Access,
     fleet: Fleet,
     images: ImageParts,
     measuring: Measuring,
@@ -54,16 +54,9 @@ def make_control(
         hint_job=queues.jobs.hint,
         cached=images.keeper.matched,
         budget=budgets.waiting,
+        has_accounts=lambda: bool(access.accounts.directory.accounts),
     )
-    outputs = Outputs(
-        store=storage.store,
-        backend=fleet,
-        views=fleet.views,
-        buckets=storage.buckets,
-        clock=clock,
-        queue=WorkQueue(clock),
-        hint_job=queues.jobs.hint,
-    )
+    outputs = make_outputs(shared, storage, fleet)
     job_loop = JobLoop(
         store=storage.store,
         backend=fleet,
@@ -74,7 +67,7 @@ def make_control(
         rules=load_rules,
         collector=measuring.collector,
         freeing=scheduler.freeing,
-        equip=access.equip,
+        equip=access.service.equip,
         outputs=outputs,
         secrets=storage.secrets,
         named_secrets=storage.named_secrets,
@@ -92,4 +85,16 @@ def make_control(
         costs=costs,
         budgets=budgets,
         chores=chores,
+    )
+
+
+def make_outputs(shared: SharedParts, storage: Storage, fleet: Fleet) -> Outputs:
+    return Outputs(
+        store=storage.store,
+        backend=fleet,
+        views=fleet.views,
+        buckets=storage.buckets,
+        clock=shared.clock,
+        queue=WorkQueue(shared.clock),
+        hint_job=shared.queues.jobs.hint,
     )

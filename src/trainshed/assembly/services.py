@@ -115,6 +115,7 @@ def make_services(
             reason=scheduler.reason,
             unready=scheduler.unready,
             sites=scheduler.sites,
+            has_accounts=scheduler.has_accounts,
         ),
         costs=control.costs,
         budgets=control.budgets,

@@ -22,7 +22,7 @@ from trainshed.core.fleet import Admission, Fit, Node
 from trainshed.core.job import Job, JobState, Status, planned_replicas
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.readiness import Readiness, ReadinessState
-from trainshed.core.refusal import UNPLACEABLE, in_words
+from trainshed.core.refusal import UNPLACEABLE, Refusal, in_words
 from trainshed.core.site import placed_at
 
 NOTED = timedelta(seconds=1)  # a shorter wait gets no line in the job's history
@@ -42,6 +42,7 @@ class Scheduler:
     noted: timedelta = NOTED
     cached: Callable[[Job], str] = lambda _: ""  # a sentence on the image cache that a job starts from
     budget: Callable[[str], Waiting | None] = lambda _: None  # why new jobs of a project may not start now
+    has_accounts: Callable[[], bool] = lambda: False  # whether others than the owner use the server
     backlog: Backlog = field(default_factory=Backlog)
     freed: set[str] = field(default_factory=set[str])  # ended, while their end is being written
     _hinted: dict[str, None] = field(default_factory=dict[str, None])
@@ -76,7 +77,12 @@ class Scheduler:
             return readiness.waiting if readiness.standing is ReadinessState.PREPARING else None
         job = self.backlog.ready.get(id)
         refusal = self._last.refusal_of(job) if job is not None and self._last is not None else None
-        return None if refusal is None else in_words(refusal)
+        return None if job is None or refusal is None else self._in_words(job, refusal)
+
+    def _in_words(self, job: Job, refusal: Refusal) -> Waiting:
+        """Who may see the job may not see those of other projects, where others use the server too."""
+        is_team = self.has_accounts()
+        return in_words(refusal, lambda named: is_team and named[2] != job.project)
 
     def look_at(self, job: str) -> None:
         """Look at this waiting job: its preparation may have finished or advanced."""
@@ -234,7 +240,7 @@ class Scheduler:
             refusal = self._last.refusal_of(job) if job is not None and self._last is not None else None
             if job is not None and refusal is not None and not _is_noted(job, refusal.reason):
                 status = replace(job.status, prepared_at=_prepared_at(job, now))
-                if not await self._note(job, status, in_words(refusal), now):
+                if not await self._note(job, status, self._in_words(job, refusal), now):
                     return now
                 written += 1
             heappop(self._unnoted)

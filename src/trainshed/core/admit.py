@@ -41,6 +41,7 @@ class Reservation:
 
     job: str
     display_name: str
+    project: str = ""
     placements: tuple[Placement, ...]
     until: datetime
 
@@ -84,6 +85,7 @@ def held_by(job: Job, now: datetime) -> Reservation:
     return Reservation(
         job=job.id,
         display_name=job.display_name,
+        project=job.project,
         placements=admission.placements if admission else (),
         until=since + job.spec.scheduling.timeout,
     )
@@ -196,7 +198,7 @@ class Cycle:
         way, placements = (ways[0], None) if kind in self.full else _placed(ways, self.room)
         if placements is not None:
             until = self.now + job.spec.scheduling.timeout
-            mine = Reservation(job=job.id, display_name=job.display_name, placements=placements, until=until)
+            mine = replace(held_by(job, self.now), placements=placements, until=until)
             if not self._delays_heads(mine):
                 self.held.append(mine)
                 admission = Admission(placements=placements, admitted_at=self.now, cuts=way.cuts)
@@ -274,7 +276,7 @@ class Cycle:
             needs=wanted,
             free=self.room.free(within, wanted.kind),
             there=capacity(nodes, wanted.kind),
-            holders=tuple((h.job, h.display_name) for h in self.held[:NAMED]),
+            holders=tuple((h.job, h.display_name, h.project) for h in self.held[:NAMED]),
             more_holders=max(0, len(self.held) - NAMED),
             starts_by=starts,
         )
@@ -291,7 +293,7 @@ class Cycle:
             reason=Reason.WAITS_BEHIND_OTHERS,
             needs=wanted,
             free=self.room.free(_nodes(ways), wanted.kind),
-            head=(head.job.id, head.job.display_name),
+            head=(head.job.id, head.job.display_name, head.job.project),
             head_needs=total(head.ways[0].wanted),
         )
 

@@ -238,7 +238,7 @@ def _others(trials: _Trials) -> Iterator[Change]:
     """Cancel a job before it in the queue; or the smallest running job that makes enough room."""
     ahead = sorted((j for j in trials.world.waiting if order(j) < order(trials.job)), key=order)
     for other in ahead[:MOST_OTHERS]:
-        if trials.without(other.id):
+        if trials.world.shown(other.id) and trials.without(other.id):
             yield _cancel(other.id, other.display_name, "QUEUED", 0)
             break
     ending = {j.id for j in trials.world.running if _ends(j)}
@@ -247,7 +247,7 @@ def _others(trials: _Trials) -> Iterator[Change]:
         (sum(p.cpus for p in h.placements), h) for h in trials.world.snapshot.held if h.job not in ending
     ]
     for cpus, running in sorted(sized, key=lambda pair: (pair[0], pair[1].job))[:MOST_OTHERS]:
-        if trials.without(running.job):
+        if trials.world.shown(running.job) and trials.without(running.job):
             yield _cancel(running.job, running.display_name, "RUNNING", min(1.0, cpus / everything))
             break
 

@@ -14,6 +14,7 @@ from trainshed.core.history import History
 from trainshed.core.job import Job, JobState
 from trainshed.core.machine import Catalogue
 from trainshed.core.readiness import READY, Readiness
+from trainshed.core.refusal import UNNAMED
 
 NEWEST = "~"  # the id of a job that is not submitted yet; it sorts after all other ids
 
@@ -102,6 +103,15 @@ class World:
     catalogue: Catalogue = field(repr=False)
     now: datetime
     readiness: Readiness = READY  # of the job that is asked about; `waiting` has only ready jobs
+    hidden: frozenset[str] = frozenset()  # ids of jobs that who asks may not see
+
+    def shown(self, job: str) -> str:
+        """The id of a job; empty where it may not be seen."""
+        return "" if job in self.hidden else job
+
+    def called(self, job: str, name: str) -> str:
+        """A job, at the beginning of a sentence."""
+        return f"Job {job} '{name}'" if self.shown(job) else f"{UNNAMED[:1].upper()}{UNNAMED[1:]}"
 
 
 def lasting(length: timedelta) -> str:

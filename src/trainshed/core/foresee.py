@@ -15,6 +15,7 @@ from trainshed.core.admit import Cycle, order
 from trainshed.core.explanation import Eta, World
 from trainshed.core.history import RemainingTime, rest
 from trainshed.core.job import Job
+from trainshed.core.refusal import UNNAMED
 from trainshed.core.waiting_jobs import WaitingJobs
 
 MOST_WORK = 30_000  # of one simulation, in answers times running jobs: bounds the cost
@@ -143,6 +144,7 @@ def _basis(world: World, slow: _SimulatedStart, ended: set[str], unknown: set[st
     overdue: dict[str, str] = {}
     for id in sorted(ended):
         name = by_id[id].display_name if id in by_id else id
+        name = name if world.shown(id) else UNNAMED
         runs = len(world.history.of(by_id[id])) if id in by_id else 0
         if id not in unknown and runs:
             known[name] = f"{runs} of '{name}'"

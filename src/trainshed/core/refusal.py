@@ -4,6 +4,7 @@
 only for a job that somebody asks about or whose history is written.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
@@ -11,7 +12,9 @@ from typing import TypeAlias
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.place import Amount
 
-Named: TypeAlias = tuple[str, str]  # a job's id and display name
+Named: TypeAlias = tuple[str, str, str]  # a job's id, display name and project
+
+UNNAMED = "a job of another project"  # one whose name the reader may not see
 
 NOTHING = Amount()
 UNPLACEABLE = (Reason.TOO_LARGE, Reason.NO_NODES)  # however long it waits, on these machines
@@ -26,12 +29,13 @@ class Refusal:
     holders: tuple[Named, ...] = ()  # the first of the jobs that hold resources
     more_holders: int = 0  # how many more of them there are
     starts_by: datetime | None = None  # when there will be room at the latest, where that is known
-    head: Named = ("", "")  # the first in the queue
+    head: Named = ("", "", "")  # the first in the queue
     head_needs: Amount = NOTHING
     kinds_before: int = 0  # the job was not tried, because so many other shapes were refused before
 
 
-def in_words(refusal: Refusal) -> Waiting:
+def in_words(refusal: Refusal, hides: Callable[[Named], bool] = lambda _: False) -> Waiting:
+    """`hides` is true of jobs whose names the reader may not see."""
     match refusal.reason:
         case Reason.NO_NODES:
             message, remedy = f"Needs {refusal.needs}; no machine is connected.", "Connect a machine."
@@ -39,14 +43,14 @@ def in_words(refusal: Refusal) -> Waiting:
             message = f"Needs {refusal.needs}; all machines together have {refusal.there}."
             remedy = "Ask for less, add a machine, or start the server with --fit shrink."
         case Reason.WAITS_FOR_CAPACITY:
-            message, remedy = _no_room(refusal)
+            message, remedy = _no_room(refusal, hides)
         case _:
-            message, remedy = _behind(refusal)
+            message, remedy = _behind(refusal, hides)
     return Waiting(reason=refusal.reason, message=message, remedy=remedy)
 
 
-def _no_room(refusal: Refusal) -> tuple[str, str]:
-    holders = ", ".join(f"{id} '{name}'" for id, name in refusal.holders)
+def _no_room(refusal: Refusal, hides: Callable[[Named], bool]) -> tuple[str, str]:
+    holders = ", ".join(UNNAMED if hides(job) else f"{job[0]} '{job[1]}'" for job in refusal.holders)
     more = f" and {refusal.more_holders} more" if refusal.more_holders else ""
     ends = f", by {refusal.starts_by:%Y-%m-%d %H:%M:%S} UTC at the latest" if refusal.starts_by else ""
     return (
@@ -55,9 +59,10 @@ def _no_room(refusal: Refusal) -> tuple[str, str]:
     )
 
 
-def _behind(refusal: Refusal) -> tuple[str, str]:
-    id, name = refusal.head
-    first = f"first in the queue is job {id} '{name}', which needs {refusal.head_needs}"
+def _behind(refusal: Refusal, hides: Callable[[Named], bool]) -> tuple[str, str]:
+    id, name, _ = refusal.head
+    head = UNNAMED if hides(refusal.head) else f"job {id} '{name}'"
+    first = f"first in the queue is {head}, which needs {refusal.head_needs}"
     if refusal.kinds_before:
         return (
             f"More than {refusal.kinds_before} jobs of other sizes are before it; {first}.",

@@ -18,7 +18,7 @@ from trainshed.core.history import MIDDLE, quantile
 from trainshed.core.job import Job, JobState
 from trainshed.core.limits import without_gpus
 from trainshed.core.place import Amount, ReplicaNeed, Room, Way, capacity, eligible, needs, total, ways
-from trainshed.core.refusal import UNPLACEABLE
+from trainshed.core.refusal import UNPLACEABLE, in_words
 from trainshed.core.standing import standing
 
 MOST_LISTED = 8  # facts of a kind; the rest is counted
@@ -66,7 +66,8 @@ def _waits(world: World, verdicts: Sequence[AdmissionResult], at: int) -> Ground
         room.take(earlier.admission.placements if earlier.admission else ())
     numbers = (_needs(world, verdict.job), _free(_nodes(world, verdict.job), room))
     deadline = _deadline(verdict.job)
-    waiting = verdict.waiting
+    refusal = verdict.refusal
+    waiting = None if refusal is None else in_words(refusal, lambda named: named[0] in world.hidden)
     if waiting is None:
         return Ground(
             reason=Reason.WAITS_FOR_ADMISSION,
@@ -162,9 +163,9 @@ def _holders(world: World) -> tuple[Ground, ...]:
         grounds.append(
             Ground(
                 reason=Fact.HOLDS,
-                message=f"Job {item.job} '{item.display_name}' holds {amount}, "
+                message=f"{world.called(item.job, item.display_name)} holds {amount}, "
                 f"until {clock(item.until)} at the latest{usual}.",
-                job=item.job,
+                job=world.shown(item.job),
                 at=item.until,
             )
         )
@@ -189,8 +190,9 @@ def _before(world: World, ahead: Sequence[AdmissionResult]) -> tuple[Ground, ...
         grounds.append(
             Ground(
                 reason=Fact.BEFORE,
-                message=f"Job {job.id} '{job.display_name}' is before it{priority}: needs {total(wanted)}.",
-                job=job.id,
+                message=f"{world.called(job.id, job.display_name)} is before it{priority}: "
+                f"needs {total(wanted)}.",
+                job=world.shown(job.id),
                 grounds=_holders(world) if number == 0 else (),
             )
         )
@@ -203,11 +205,12 @@ def _delays(job: Job, world: World, room: Room, ahead: Sequence[AdmissionResult]
     if way is None or not ahead or room.copy().place(way.wanted, way.nodes) is None:
         return ()
     first = min((v.job for v in ahead), key=order)
+    other = world.called(first.id, first.display_name)
     message = (
         f"It fits into what is free, but with its timeout of {lasting(job.spec.scheduling.timeout)} "
-        f"it could make job {first.id} '{first.display_name}' wait longer."
+        f"it could make {other[:1].lower()}{other[1:]} wait longer."
     )
-    return (Ground(reason=Fact.WOULD_DELAY, message=message, job=first.id),)
+    return (Ground(reason=Fact.WOULD_DELAY, message=message, job=world.shown(first.id)),)
 
 
 def _deadline(job: Job) -> tuple[Ground, ...]:

@@ -1,7 +1,8 @@
 """The audit log in files of the home: a line of JSON for each row, a file for each month, which only grows.
 
-The API appends to it. A row is one write, so a kill leaves whole lines. Rows of refused calls are limited in
-a second: whoever sends wrong tokens without end must not fill the disk. No file is ever removed here.
+The API appends to it. A row is one write, so a kill leaves whole lines. Rows of refused calls of
+nobody known are limited in a second: whoever sends wrong tokens without end must not fill the disk. No file
+is ever removed here.
 """
 
 import json
@@ -30,7 +31,7 @@ class AuditFiles:
         self._second, self._refused = 0, 0
 
     def append(self, row: AuditRow) -> None:
-        if not row.is_allowed and self._is_flood(row.at):
+        if not row.is_allowed and not row.token and self._is_flood(row.at):
             return
         fields = asdict(row) | {"at": row.at.isoformat()}
         fields |= {"path": row.path[:_MOST_TEXT], "reason": row.reason[:_MOST_TEXT]}

@@ -60,6 +60,7 @@ class QueueService:
     reason: Callable[[str], Waiting | None]  # the latest of a waiting job
     unready: Callable[[], Mapping[str, Job]]  # waiting jobs that are still being prepared
     sites: Callable[[], Mapping[str, Sites]] = dict[str, Sites]  # where waiting jobs may be placed
+    has_accounts: Callable[[], bool] = lambda: False  # whether others than the owner use the server
     _order: QueueOrder = field(default_factory=QueueOrder)
     _forecast: Forecast | None = None
 
@@ -124,5 +125,7 @@ class QueueService:
             history=await PastRuns(self.store).of((*running, *first) if running else ()),
             catalogue=Catalogue(),
             now=now,
+            # One answer for all who ask: then it names nobody.
+            hidden=frozenset(job.id for job in (*running, *first)) if self.has_accounts() else frozenset(),
         )
         return await asyncio.to_thread(foresee_several, world, first[:FORESEEN])

@@ -8,6 +8,7 @@ so that a long queue never blocks the server.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from trainshed.core.admit import Sites, is_waiting, order, snapshot_of
 from trainshed.core.event import Waiting
@@ -21,6 +22,12 @@ from trainshed.service.jobs import JobRequest, check_location
 from trainshed.service.named_secrets import NamedSecretService
 from trainshed.service.past_runs import PastRuns
 from trainshed.service.results_check import ResultsCheck
+
+Sees: TypeAlias = Callable[[str], bool]  # whether who asks may see what is in a project
+
+
+def _sees_all(project: str) -> bool:
+    return True
 
 
 @dataclass(slots=True)
@@ -36,17 +43,22 @@ class WhyService:
     sites: Callable[[], Mapping[str, Sites]] = dict[str, Sites]  # where waiting jobs may be placed
     budget: Callable[[str], Waiting | None] = lambda _: None  # why new jobs of a project may not start
 
-    async def explain(self, project: str, location: str, job: str) -> tuple[Job, Explanation]:
+    async def explain(
+        self, project: str, location: str, job: str, sees: Sees = _sees_all
+    ) -> tuple[Job, Explanation]:
+        """Without the names of jobs in projects that `sees` is not true of."""
         stored = await self.store.get(project, location, job)
-        return stored, await self._explained(stored)
+        return stored, await self._explained(stored, sees)
 
-    async def foresee(self, project: str, location: str, request: JobRequest) -> tuple[Job, Explanation]:
+    async def foresee(
+        self, project: str, location: str, request: JobRequest, sees: Sees = _sees_all
+    ) -> tuple[Job, Explanation]:
         """The explanation the job would get if it were submitted. It is not submitted."""
         check_location(location)
         if self.named_secrets is not None:
             await self.named_secrets.check(request.spec, project)
         job = request.job(NEWEST, project, location, self.clock.now())
-        return job, await self._explained(job)
+        return job, await self._explained(job, sees)
 
     async def accelerator(self, machine_type: str) -> str:
         """The GPU that a replica on that machine type can have here; "" where there is none."""
@@ -56,7 +68,7 @@ class WhyService:
         kinds = [node.accelerator for node in await self.backend.nodes()]
         return next(filter(None, kinds), "")
 
-    async def _explained(self, job: Job) -> Explanation:
+    async def _explained(self, job: Job, sees: Sees) -> Explanation:
         if is_waiting(job) and (waiting := self.budget(job.project)) is not None:
             ground = Ground(reason=waiting.reason, message=waiting.message, remedy=waiting.remedy)
             return await self._with_landing(job, Explanation(state=job.status.state, ground=ground))
@@ -80,6 +92,7 @@ class WhyService:
             catalogue=self.catalogue,
             now=now,
             readiness=readiness,
+            hidden=frozenset(j.id for j in active if not sees(j.project)),
         )
         return await self._with_landing(job, await asyncio.to_thread(explain, world, job))
 

@@ -176,7 +176,7 @@ def test_a_job_holds_its_places_until_its_timeout_from_when_it_started():
     admission = job.status.admission
     assert admission is not None
     assert held_by(job, at(50)) == Reservation(
-        job="1", display_name="job-1", placements=admission.placements, until=at(100)
+        job="1", display_name="job-1", project=job.project, placements=admission.placements, until=at(100)
     )
 
 

@@ -44,10 +44,11 @@ def test_a_line_that_was_cut_off_or_damaged_costs_itself_alone(tmp_path: Path):
 def test_what_is_refused_without_end_does_not_fill_the_disk(tmp_path: Path):
     log = AuditFiles(tmp_path / "audit")
     for _ in range(10 * MOST_REFUSED):
-        log.append(replace(ROW, code=401))
+        log.append(replace(ROW, code=401, token=""))
     log.append(ROW)
-    log.append(replace(ROW, code=403, at=T0 + timedelta(seconds=1)))
-    assert [row.code for row in log.newest()] == [403, 200, *[401] * MOST_REFUSED]
+    log.append(replace(ROW, code=403))
+    log.append(replace(ROW, code=403, token="", at=T0 + timedelta(seconds=1)))
+    assert [row.code for row in log.newest()] == [403, 403, 200, *[401] * MOST_REFUSED]
 
 
 def test_a_server_to_which_nothing_happened_has_no_log(tmp_path: Path):
