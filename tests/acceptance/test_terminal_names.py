@@ -25,6 +25,16 @@ DANGEROUS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")  # in what a program printed, it may be its language
 
 COMMANDS: dict[str, list[list[str]]] = {
+    "costs": [["costs"], ["costs", "--by", "label:who"]],
+    "notify": [["notify", "ls"], ["notify", "rm", HOSTILE]],
+    "secrets": [["secrets", "ls"], ["secrets", "rm", HOSTILE]],
+    "users": [["users", "ls"], ["users", "add", HOSTILE], ["users", "rm", HOSTILE]],
+    "groups": [["groups", "ls"], ["groups", "set", HOSTILE, HOSTILE]],
+    "roles": [["roles", "ls"], ["roles", "grant", "user", HOSTILE]],
+    "tokens": [["tokens", "ls"], ["tokens", "ls", "--of", HOSTILE], ["tokens", "revoke", HOSTILE]],
+    "audit": [["audit"]],
+    "whoami": [["whoami"]],
+    "login": [["login"], ["login", "--out"]],
     "submit": [["submit", "--dry-run", "{folder}/train.py", "--name", HOSTILE]],
     "tune": [
         ["tune", "--dry-run", "{folder}/train.py", "--param", "x=1,2", "--minimize", HOSTILE],

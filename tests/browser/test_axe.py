@@ -42,7 +42,7 @@ def test_axe_finds_nothing_on_any_page(console: Page, no_complaints: Complaints,
 def test_axe_finds_nothing_where_people_sign_in(visitor: Page, no_complaints: Complaints, screen: Screen):
     no_complaints.but("status of 401", "status of 403")
     visitor.goto("/console/jobs")
-    expect(visitor.get_by_label("The server's token")).to_be_visible()
+    expect(visitor.get_by_label("Your token, or the server's")).to_be_visible()
     assert axe_in_both_themes(visitor, "sign-in") == []
 
 

@@ -157,7 +157,7 @@ def test_without_a_ticket_one_is_asked_for_the_token_and_shown_nothing(
 ):
     no_complaints.but("status of 401", "status of 403")
     visitor.goto("/console/jobs")
-    field = visitor.get_by_label("The server's token")
+    field = visitor.get_by_label("Your token, or the server's")
     field.fill("not-the-token")
     visitor.keyboard.press("Enter")
     expect(visitor.get_by_role("alert")).to_be_visible()
@@ -185,7 +185,7 @@ def test_a_ticket_opens_one_browser_once_and_leaves_the_address(
         page = thief.new_page()
         page.goto(path)
         expect(page.get_by_role("alert")).to_contain_text("unknown or was used")
-        expect(page.get_by_label("The server's token")).to_be_visible()
+        expect(page.get_by_label("Your token, or the server's")).to_be_visible()
         assert thief.cookies() == []
 
 
@@ -208,7 +208,7 @@ def test_signing_out_ends_it_in_this_browser(console: Page, no_complaints: Compl
     console.goto("/console/jobs")
     console.locator("summary", has_text="⋯").click()
     console.get_by_role("button", name="Sign out").click()
-    expect(console.get_by_label("The server's token")).to_be_visible()
+    expect(console.get_by_label("Your token, or the server's")).to_be_visible()
     assert console.context.cookies() == []
 
 

@@ -63,7 +63,7 @@ async def test_a_database_from_before_there_were_notices_is_brought_up(tmp_path:
     with contextlib.closing(sqlite3.connect(path)) as older:
         older.executescript(
             "DROP TABLE notices; DROP TABLE notice_channels; "
-            "DELETE FROM schema_migrations WHERE name = '0009_notices'"
+            "DELETE FROM schema_migrations WHERE name = '0010_notices'"
         )
     async with opened(path) as store:
         assert await store.load(job.id) == job

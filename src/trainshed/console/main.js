@@ -208,7 +208,7 @@ function App() {
     return () => removeEventListener(SIGNED_OUT, recheck);
   }, []);
   if (isSignedIn) return html`<${Console} />`;
-  if (isSignedIn === false && SignIn) return html`<${SignIn} problem=${problem} onSignedIn=${() => setSignedIn(true)} />`;
+  if (isSignedIn === false && SignIn) return html`<${SignIn} problem=${problem} onSignedIn=${check} />`;
   return html`<${Loading} words="Asking the server" />`;
 }
 

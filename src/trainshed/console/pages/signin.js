@@ -23,11 +23,11 @@ export default function SignInPage({ onSignedIn, problem }) {
     <h1>Sign in to Trainshed</h1>
     ${message && html`<p class="notice bad" role="alert">${message}</p>`}
     <form onSubmit=${signIn}>
-      <label for="token">The server's token</label>
+      <label for="token">Your token, or the server's</label>
       <input id="token" ref=${field} type="password" autocomplete="off" spellcheck=${false} required />
       <button type="submit" class="main">Sign in</button>
     </form>
-    <p>On the machine of the server, <code>trainshed console</code> opens this page signed in. The token is the content of the
+    <p>On the machine of the server, <code>trainshed console</code> opens this page signed in. Its token is the content of the
       file <code>token</code> in the server's home.</p>
   </main>`;
 }
