@@ -146,7 +146,7 @@ async def test_a_shell_in_a_place_that_is_held_ends_with_it(running: Pod):
     assert await terminal.wait() == 137
     inside = await opened(running, "sh", "-c", "echo after; cat", screen=Screen())
     await sees(inside, "after")
-    channel.order("term")
+    await until(lambda: channel.order("term"))
     assert await inside.wait() == 137
     await until(lambda: running.record.exit is not None)
     following.cancel()
