@@ -43,7 +43,7 @@ def shell(visitor: Page, server: LiveServer, no_complaints: Complaints, address:
 
 
 def give_token(page: Page, token: str) -> None:
-    page.get_by_label("The server's token").fill(token)
+    page.get_by_label("Your token, or the server's").fill(token)
     page.keyboard.press("Enter")
 
 
