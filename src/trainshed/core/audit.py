@@ -11,33 +11,6 @@ from typing import Protocol
 
 from trainshed.core.permission import Permission, Principal, PrincipalKind
 
-_READ = frozenset(
-    {
-        Permission.PUBLIC,
-        Permission.SERVER_READ,
-        Permission.CONSOLE_OPEN,
-        Permission.JOBS_GET,
-        Permission.JOBS_LIST,
-        Permission.LOGS_READ,
-        Permission.OPERATIONS_GET,
-        Permission.MODELS_READ,
-        Permission.CODE_READ,
-        Permission.RUNTIMES_READ,
-        Permission.IMAGES_READ,
-        Permission.BUCKETS_LIST,
-        Permission.BUCKETS_READ,
-        Permission.OBJECTS_READ,
-        Permission.TOKENS_READ,
-        Permission.OBJECTS_BATCH,  # what is in a batch has rows of its own
-        Permission.METRICS_READ,
-        Permission.COSTS_READ,
-        Permission.NOTICES_READ,
-        Permission.SECRETS_READ,
-        Permission.ACCOUNTS_READ,
-        Permission.ROLES_READ,
-        Permission.AUDIT_READ,
-    }
-)
 _REFUSED = (401, 403)
 
 
@@ -62,7 +35,7 @@ class AuditRow:
 def is_audited(principal: Principal, permission: Permission, verb: str, code: int) -> bool:
     if code in _REFUSED:
         return True
-    return verb != "GET" and permission not in _READ and principal.kind is not PrincipalKind.JOB
+    return verb != "GET" and not permission.reads and principal.kind is not PrincipalKind.JOB
 
 
 class AuditLog(Protocol):

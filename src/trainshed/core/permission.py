@@ -12,6 +12,8 @@ from typing import assert_never
 
 from trainshed.core.bucket import NOBODY
 
+_READING = frozenset({"public", "read", "open", "get", "list", "batch"})  # last words of permissions
+
 
 class Permission(StrEnum):
     PUBLIC = "public"  # for everybody, without a token
@@ -53,6 +55,11 @@ class Permission(StrEnum):
     ROLES_READ = "roles.read"
     ROLES_WRITE = "roles.write"
     AUDIT_READ = "audit.read"
+
+    @property
+    def reads(self) -> bool:
+        """Whether it changes nothing. What is in a batch has permissions of its own."""
+        return self.rpartition(".")[2] in _READING
 
 
 class PrincipalKind(StrEnum):
