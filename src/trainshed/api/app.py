@@ -16,7 +16,6 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainshed.api.answer_headers import sealing
-from trainshed.api.audit_trail import AuditedCall
 from trainshed.api.call import (
     MOST_DIGITS,
     SOCKET,
@@ -105,27 +104,26 @@ class _App:
         if match is None:
             return _error(NotFound(f"There is no method {request.method} {target.shown_path}."))
         route, path = match
-        audited = AuditedCall(
-            method=route.method,
-            address=request.client.host if request.client else "",
-            path=target.shown_path,
-            project=path.get("project") or request.query_params.get("project", ""),
-        )
+
+        def note(principal: Principal, code: int, reason: str = "") -> None:
+            if self._gate.audit is not None:
+                self._gate.audit.note(principal, route.method, (code, reason), asked)
+
+        def asked() -> tuple[str, str, str]:
+            project = path.get("project") or request.query_params.get("project", "")
+            return request.client.host if request.client else "", target.shown_path, project
+
         try:
             principal = await self._gate.enter(target, request.headers, route.method)
         except TrainshedError as error:
             refusal = _error(error)
-            self._note(ANONYMOUS, audited, refusal.status_code, str(error))
+            note(ANONYMOUS, refusal.status_code, str(error))
             return refusal
         call = _call(request, path, route.method, target)
         reply = await _reply_of(route, target, self._with_principal(call, principal))
         response = packed(_response(reply), request.headers)
-        self._note(principal, audited, response.status_code)
+        note(principal, response.status_code)
         return response
-
-    def _note(self, principal: Principal, call: AuditedCall, code: int, reason: str = "") -> None:
-        if self._gate.audit is not None:
-            self._gate.audit.note(principal, call, code, reason)
 
     def _match(self, verb: str, target: AdmittedRequest) -> tuple[Route, dict[str, str]] | None:
         """The first row for the request, with the values in its path."""

@@ -1,5 +1,6 @@
 """AuditTrail: writes down calls that change something, and those that were refused. For `api/app.py`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainshed.api.call import Method
@@ -9,35 +10,37 @@ from trainshed.core.permission import Principal
 from trainshed.core.ports import Clock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedCall:
-    """What is written down of a call, whoever makes it."""
-
-    method: Method
-    address: str  # where it came from
-    path: str
-    project: str
-
-
 @dataclass(frozen=True, slots=True)
 class AuditTrail:
     log: AuditLog
     clock: Clock
 
-    def note(self, principal: Principal, call: AuditedCall, code: int, reason: str = "") -> None:
-        """`code` is the status of its answer."""
-        permission = call.method.permission
-        if is_audited(principal, permission, call.method.verb, code):
-            row = AuditRow(
+    def note(
+        self,
+        principal: Principal,
+        method: Method,
+        answer: tuple[int, str],
+        asked: Callable[[], tuple[str, str, str]],
+    ) -> None:
+        """`answer` is its status, and the sentence of a refusal. `asked` tells address, path and project.
+
+        It is asked only for calls that are written down: most are not.
+        """
+        code, reason = answer
+        if not is_audited(principal, method.permission, method.verb, code):
+            return
+        address, path, project = asked()
+        self.log.append(
+            AuditRow(
                 at=self.clock.now(),
                 who=str(principal),
                 token=principal.token,
-                address=call.address,
-                verb=call.method.verb,
-                path=without_secret(call.path),
-                permission=permission.value,
-                project=call.project,
+                address=address,
+                verb=method.verb,
+                path=without_secret(path),
+                permission=method.permission.value,
+                project=project,
                 code=code,
                 reason=without_secret(reason),
             )
-            self.log.append(row)
+        )
