@@ -157,6 +157,7 @@ class Method:
     most_body: int | None = MOST_BODY  # bytes; a larger body is refused
     page: bool = False  # a page of ours: a link on another site may lead to it
     storage: bool = False  # matched before decoding, since names may have slashes; may carry a token
+    of_server: bool = False  # concerns all projects: a role in one of them does not open it
     keyed: bool = False  # reachable only by an address with a token: its paths could match anything
 
 
@@ -168,6 +169,7 @@ def row(
     *,
     streams: bool = False,
     most_body: int | None = MOST_BODY,
+    of_server: bool = False,
 ) -> Method:
     return Method(
         verb=verb,
@@ -176,4 +178,5 @@ def row(
         permission=permission,
         streams=streams,
         most_body=most_body,
+        of_server=of_server,
     )

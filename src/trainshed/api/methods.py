@@ -89,7 +89,7 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
         _row("GET", "/v1/projects", handlers.job_lists.projects, Permission.JOBS_LIST),
         _row("GET", "/metrics", handlers.metrics.prometheus, Permission.METRICS_READ),
         *account_methods(handlers.accounts),
-        _row("GET", "/v1/costs", handlers.costs.find, Permission.COSTS_READ),
+        _row("GET", "/v1/costs", handlers.costs.find, Permission.COSTS_READ, of_server=True),
         *_console(handlers.console),
         *_notices(handlers.notices),
         *_secrets(handlers.secrets),
@@ -225,7 +225,7 @@ def _secrets(secrets: NamedSecretHandlers) -> tuple[Method, ...]:
         _row("POST", f"{secret}:addVersion", secrets.add_version, Permission.SECRETS_WRITE),
         _row("GET", secret, secrets.get, Permission.SECRETS_READ),
         _row("DELETE", secret, secrets.delete, Permission.SECRETS_WRITE),
-        _row("POST", "/v1/secrets:rotateKey", secrets.rotate_key, Permission.SECRETS_WRITE),
+        _row("POST", "/v1/secrets:rotateKey", secrets.rotate_key, Permission.SECRETS_WRITE, of_server=True),
     )
 
 

@@ -6,23 +6,25 @@ It finds the buckets that the call names, and their projects; `core.permission.a
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from trainshed.api.call import Call, Handler, Reply
+from trainshed.api.call import Call, Handler, Method, Reply
 from trainshed.core.errors import Forbidden
 from trainshed.core.permission import Permission, PrincipalKind, Resource, allowed
+from trainshed.core.role import EVERYWHERE
 
 
-def permitted(handler: Handler, permission: Permission) -> Handler:
-    """The handler, which raises Forbidden with the reason for callers without the permission."""
+def permitted(method: Method) -> Handler:
+    """Its handler, which raises Forbidden with the reason for callers without the permission."""
 
     async def answered(call: Call) -> Reply:
-        await _check(call, permission)
-        return await handler(call)
+        await _check(call, method)
+        return await method.handler(call)
 
     return answered
 
 
-async def _check(call: Call, permission: Permission) -> None:
-    require(call, permission, _project(call, permission))
+async def _check(call: Call, method: Method) -> None:
+    permission = method.permission
+    require(call, permission, _project(call, method))
     if call.principal.kind is PrincipalKind.OWNER:
         return  # the owner may use every bucket: spare the lookup
     for name in _buckets(call):
@@ -30,9 +32,11 @@ async def _check(call: Call, permission: Permission) -> None:
         require(call, permission, Resource(bucket.project, bucket=name))
 
 
-def _project(call: Call, permission: Permission) -> Resource | None:
+def _project(call: Call, method: Method) -> Resource | None:
     """The project that the call names; None where it names none."""
-    of_account = call.principal.kind is PrincipalKind.ACCOUNT
+    permission, of_account = method.permission, call.principal.kind is PrincipalKind.ACCOUNT
+    if method.of_server:
+        return Resource(EVERYWHERE)
     if of_account and "project" in call.path:
         return Resource(call.path["project"])
     if permission is Permission.BUCKETS_LIST or (of_account and permission is Permission.BUCKETS_WRITE):

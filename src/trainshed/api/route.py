@@ -16,7 +16,7 @@ from trainshed.api.request_gate import AdmittedRequest
 class Route:
     def __init__(self, method: Method) -> None:
         self.method = method
-        self.answer = method.worded(permitted(method.handler, method.permission))
+        self.answer = method.worded(permitted(method))
         # The fixed text at both ends: it tells most routes apart, and costs less than their patterns.
         self._start, self._end = method.path.partition("{")[0], method.path.rpartition("}")[2]
 

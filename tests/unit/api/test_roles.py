@@ -80,6 +80,11 @@ def guarded(team: Team) -> list[Method]:
     return [m for m in team.methods if m.permission is not Permission.PUBLIC and m.verb != SOCKET]
 
 
+def is_open(method: Method, rights: frozenset[Permission]) -> bool:
+    """To a role in a project: what is of the whole server is not."""
+    return method.permission in rights and not method.of_server
+
+
 def names_a_project(method: Method) -> bool:
     return bool(re.search(r"{(project|bucket|target)}", method.path))
 
@@ -91,7 +96,7 @@ async def test_a_role_in_a_project_opens_what_it_has_there_and_nothing_elsewhere
     rights = OF_EVERYBODY | (frozenset() if role is None else role.rights(MINE))
     for method in guarded(team):
         status = await team.asks(team.tokens[MINE, role], method, MINE)
-        assert status == (204 if method.permission in rights else 403), (method, status)
+        assert status == (204 if is_open(method, rights) else 403), (method, status)
         if names_a_project(method):
             assert await team.asks(team.tokens[MINE, role], method, THEIRS) == 403, method
 
@@ -103,6 +108,11 @@ async def test_a_role_everywhere_opens_the_same_in_every_project(team: Team, rol
         for project in (MINE, THEIRS, "-"):
             status = await team.asks(team.tokens[EVERYWHERE, role], method, project)
             assert status == (204 if method.permission in rights else 403), (method, project, status)
+
+
+async def test_what_is_of_the_whole_server_is_said_in_the_table(team: Team):
+    of_server = {(method.verb, method.path) for method in team.methods if method.of_server}
+    assert of_server == {("GET", "/v1/costs"), ("POST", "/v1/secrets:rotateKey")}
 
 
 async def test_all_projects_at_once_are_for_those_with_a_role_everywhere(team: Team):
@@ -133,7 +143,7 @@ async def test_a_limited_token_opens_no_more_than_its_limits(team: Team):
     rights = OF_EVERYBODY | Role.VIEWER.rights(MINE)
     for method in guarded(team):
         status = await team.asks(token, method, MINE)
-        assert status == (204 if method.permission in rights else 403), (method, status)
+        assert status == (204 if is_open(method, rights) else 403), (method, status)
         if names_a_project(method):
             assert await team.asks(token, method, THEIRS) == 403, method
 
