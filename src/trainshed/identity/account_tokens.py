@@ -16,6 +16,8 @@ class AccountTokens:
     def __init__(self, owner: Authenticator, directories: DirectoryStore, clock: Clock) -> None:
         """`owner` knows the server's own token."""
         self._owner, self._directories, self._clock = owner, directories, clock
+        self._directory = directories.directory
+        self._known: dict[str, Principal] = {}  # by the ids of their tokens, of that directory
 
     def authenticate(self, authorization: str | None) -> Principal:
         scheme, _, given = (authorization or "").strip().partition(" ")
@@ -39,5 +41,16 @@ class AccountTokens:
         return principal
 
     def principal(self, id: str) -> Principal | None:
-        """Whose token that is; None where it does not count any more."""
-        return self._directories.directory.principal(id, self._clock.now())
+        """Whose token that is; None where it does not count any more.
+
+        A directory never changes: a change makes another one. So its answers count as long as it does.
+        """
+        now, directory = self._clock.now(), self._directories.directory
+        if directory is not self._directory:
+            self._directory, self._known = directory, {}
+        known = self._known.get(id)
+        if known is None:
+            known = directory.principal(id, now)
+            if known is not None:
+                self._known[id] = known
+        return None if known is None or directory.tokens[id].is_over(now) else known
