@@ -150,7 +150,9 @@ class ClusterBackend:
         self._images = ClusterImages(self._api, self._id, self._hint, self._registry, self._choices.template)
         ours = f"{pods.HOME}={self._id}"
         self._pods = ObjectCache(self._api, "pods", ours, changed=self._pod_changed, slim=slim_own_pod)
-        self._nodes = ClusterNodes(self._api, self._id, self._choices.template, self._images.node_changed)
+        self._nodes = ClusterNodes(
+            self._api, self._id, self._choices.template, self._images.node_changed, self._accelerator_of
+        )
         self._room = PodRoom(self._api, self._nodes, self._pods)
         self.node_stats = ClusterNodeStats(self._api, self._nodes.cache)
         self.images = ClusterImageStore(self._images, self._nodes.cache)
@@ -286,9 +288,6 @@ class ClusterBackend:
         token = self._runs.token(job)
         common = self._common.see(launch, reach.shared)
         frame = replace(self._frame(run.places), reach=reach, grouping=run.grouping, common=common)
-        if wanted := launch.accelerator:
-            elsewhere = self._nodes.with_gpu_type(lambda device: self._accelerator_of(device) == wanted)
-            frame = replace(frame, elsewhere=elsewhere)
         await self._objects.make_shared(run, {"token": token, **pods.pod_variables(launch, frame).kept()})
         if not launch.command and not launch.module:
             known = await self._images.resolve(launch.image, job)
@@ -298,8 +297,11 @@ class ClusterBackend:
         why, node = "", launch.placement.node
         if run.key.run or run.key.name.attempt:  # else it has just been placed, where there is room for it
             why = self._room.promise(node, run.pod, requested(body["spec"]))
-        if (why := why or self._room.closure(node)) and not run.grouping.queue:
+        why = why or self._room.closure(node)
+        if why or run.grouping.queue:
+            frame = replace(frame, elsewhere=self._nodes.with_gpu_type(launch.accelerator))
             body = pods.render_pod(launch, frame, anywhere=True)
+        if why and not run.grouping.queue:
             run.note = f"{run.note} {why} Kubernetes chooses another for {run.key.name.task}.".strip()
         run.mark("created")
         try:

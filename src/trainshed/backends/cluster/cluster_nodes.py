@@ -21,10 +21,19 @@ log = logging.getLogger(__name__)
 
 class ClusterNodes:
     def __init__(
-        self, api: ClusterApi, home: str, template: PodTemplate, changed: Callable[[Object, bool], None]
+        self,
+        api: ClusterApi,
+        home: str,
+        template: PodTemplate,
+        changed: Callable[[Object, bool], None],
+        accelerator_of: Callable[[str], str],
     ) -> None:
-        """`home` is the server's id: its own pods take no room from its jobs. `changed` is told of nodes."""
+        """`home` is the server's id: its own pods take no room from its jobs. `changed` is told of nodes.
+
+        `accelerator_of` gives the type of GPU that the label of a node means.
+        """
         self._home, self._template, self._changed = home, template, changed
+        self._accelerator_of = accelerator_of
         self.cache = ObjectCache(api, "nodes", changed=self._node_changed)
         self._others = ObjectCache(
             api, "pods", f"{HOME}!={home}", everywhere=True, changed=self._pod_changed, slim=slim_pod
@@ -55,8 +64,12 @@ class ClusterNodes:
             self._offered = nodes_of(nodes, pods, self._home, self._template)
         return self._offered
 
-    def with_gpu_type(self, is_meant: Callable[[str], bool]) -> Object:
-        return with_gpu_type(self.cache.objects.values(), is_meant)
+    def with_gpu_type(self, accelerator: str) -> Object:
+        """The affinity of a pod that asks for this type, where Kubernetes chooses its node."""
+        if not accelerator:
+            return {}
+        nodes = self.cache.objects.values()
+        return with_gpu_type(nodes, lambda device: self._accelerator_of(device) == accelerator)
 
     def is_silent(self, name: str) -> bool:
         return self._watch.is_silent(name)
