@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainshed.accepting import Accepting
 from trainshed.core.google import PORT
 
 log = logging.getLogger(__name__)
@@ -53,18 +54,20 @@ class LoopbackServer:
     def __init__(self, folder: Path, serve: Serve, serve_google: ServeGoogle, passed: Set[int]) -> None:
         self._folder, self._passed = folder, passed
         self._serve, self._serve_google = serve, serve_google
-        self._listener: socket.socket | None = None
+        self._accepting: Accepting | None = None
         self._conversations: set[_InitConversation] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
         """Listen for inits; those of an earlier server connect again. A disk without sockets is logged."""
         try:
-            self._listener = self._listen()
+            listener = self._listen()
         except OSError as error:
             log.warning("programs in containers cannot reach this server: %s", error)
             return
-        asyncio.get_running_loop().add_reader(self._listener.fileno(), self._come)
+        complaint = "the server cannot be reached from further containers now"
+        self._accepting = Accepting(listener, self._come, _BACKLOG, complaint)
+        self._accepting.open()
 
     def _listen(self) -> socket.socket:
         self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -89,42 +92,24 @@ class LoopbackServer:
 
     async def close(self) -> None:
         """Stop listening. From now on connections wait at the inits' sockets."""
-        loop = asyncio.get_running_loop()
-        if self._listener is not None:
-            loop.remove_reader(self._listener.fileno())
-            self._listener.close()
-            self._listener = None
+        if self._accepting is not None:
+            self._accepting.close()
+            self._accepting = None
         for talk in list(self._conversations):
             self._end(talk)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _come(self) -> None:
-        assert self._listener is not None
+    def _come(self, line: socket.socket) -> None:
+        if len(self._conversations) >= MOST_INITS:
+            line.close()
+            return
         loop = asyncio.get_running_loop()
-        for _ in range(_BACKLOG):
-            try:
-                line, _ = self._listener.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:  # no file numbers left: those that wait are accepted later
-                log.warning("the server cannot be reached from further containers now: %s", error)
-                loop.remove_reader(self._listener.fileno())
-                loop.call_later(1.0, self._listen_again)
-                return
-            line.setblocking(False)
-            if len(self._conversations) >= MOST_INITS:
-                line.close()
-                continue
-            talk = _InitConversation(line)
-            talk.late = loop.call_later(HASTE, self._end, talk)
-            self._conversations.add(talk)
-            loop.add_reader(line.fileno(), self._hear, talk)
-
-    def _listen_again(self) -> None:
-        if self._listener is not None:
-            asyncio.get_running_loop().add_reader(self._listener.fileno(), self._come)
+        talk = _InitConversation(line)
+        talk.late = loop.call_later(HASTE, self._end, talk)
+        self._conversations.add(talk)
+        loop.add_reader(line.fileno(), self._hear, talk)
 
     def _hear(self, talk: _InitConversation) -> None:
         try:

@@ -6,12 +6,11 @@ It never logs what a client sends.
 """
 
 import asyncio
-import logging
 import socket
 from collections.abc import Awaitable, Callable
 from ssl import SSLContext
 
-log = logging.getLogger(__name__)
+from trainshed.accepting import Accepting
 
 BEGIN_SECONDS = 30.0  # for the first byte and the handshake
 MOST_BEGINNING = 1024  # connections that have not come so far
@@ -34,43 +33,27 @@ class TlsListener:
         answer_plain: AnswerPlain,
     ) -> None:
         self._listener, self._context = listener, context
+        self._accepting = Accepting(listener, self._take, _AT_ONCE, "further connections wait")
         self._answer, self._answer_plain = answer, answer_plain
         self._beginning: dict[asyncio.Task[None], None] = {}  # the oldest first
 
     def open(self) -> None:
         self._listener.setblocking(False)
         self._listener.listen(_BACKLOG)
-        self._listen()
+        self._accepting.open()
 
     async def close(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._listener)
-        self._listener.close()
+        self._accepting.close()
         for task in list(self._beginning):
             task.cancel()
         await asyncio.gather(*self._beginning, return_exceptions=True)
 
-    def _listen(self) -> None:
-        if self._listener.fileno() >= 0:
-            asyncio.get_running_loop().add_reader(self._listener, self._accept)
-
-    def _accept(self) -> None:
-        loop = asyncio.get_running_loop()
-        for _ in range(_AT_ONCE):
-            try:
-                connection, _ = self._listener.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:  # no file numbers left: those that wait are accepted later
-                log.warning("further connections wait: %s", error)
-                loop.remove_reader(self._listener)
-                loop.call_later(1.0, self._listen)
-                return
-            connection.setblocking(False)
-            task = loop.create_task(self._begin(connection))
-            self._beginning[task] = None
-            task.add_done_callback(self._end)
-            if len(self._beginning) > MOST_BEGINNING:
-                next(iter(self._beginning)).cancel()
+    def _take(self, connection: socket.socket) -> None:
+        task = asyncio.get_running_loop().create_task(self._begin(connection))
+        self._beginning[task] = None
+        task.add_done_callback(self._end)
+        if len(self._beginning) > MOST_BEGINNING:
+            next(iter(self._beginning)).cancel()
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._beginning.pop(task, None)
