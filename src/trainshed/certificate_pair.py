@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trainshed.file_mark import FileMark, file_mark
 from trainshed.setting_values import SettingsError
 
 log = logging.getLogger(__name__)
@@ -22,15 +23,13 @@ _EXPIRED, _NOT_YET = 10, 9  # as OpenSSL numbers what is wrong with a certificat
 _BEGIN, _KEY = "-----BEGIN CERTIFICATE-----", "PRIVATE KEY-----"
 _PAIR = "give the two files of one pair, such as fullchain.pem and privkey.pem of certbot"
 
-FileMark = tuple[tuple[int, int, int], ...]
-
 
 class CertificatePair:
     """Raises SettingsError where the files are no pair that can be used now."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self._certificate, self._key = certificate, key
-        self._mark, self._looked_at, self._fault = _mark(certificate, key), time.monotonic(), ""
+        self._mark, self._looked_at, self._fault = _marks(certificate, key), time.monotonic(), ""
         self._context, about = load(certificate, key)
         self.names = names_in(about)  # for which the certificate is
         if not self.names:
@@ -48,7 +47,7 @@ class CertificatePair:
         return self._context
 
     def _renew(self) -> None:
-        mark = _mark(self._certificate, self._key)
+        mark = _marks(self._certificate, self._key)
         if mark == self._mark and not self._fault:
             return
         try:
@@ -137,14 +136,5 @@ def _seen_by_client(context: ssl.SSLContext, certificate: Path) -> Mapping[str, 
     return client.getpeercert() or {}
 
 
-def _mark(*files: Path) -> FileMark:
-    """Differs once a file was replaced or written."""
-    return tuple(_mark_of(file) for file in files)
-
-
-def _mark_of(file: Path) -> tuple[int, int, int]:
-    try:
-        about = file.stat()
-    except OSError:
-        return 0, 0, 0
-    return about.st_ino, about.st_mtime_ns, about.st_size
+def _marks(*files: Path) -> tuple[FileMark | None, ...]:
+    return tuple(map(file_mark, files))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from trainshed.core.price_schema import FieldPath, PriceFaults, dotted, read_prices
 from trainshed.core.prices import Prices
+from trainshed.file_mark import file_mark
 from trainshed.setting_values import SettingsError
 
 log = logging.getLogger("trainshed")
@@ -28,12 +29,12 @@ class PricesFile:
     def __init__(self, path: Path) -> None:
         """Raises SettingsError where the file cannot be used."""
         self._path = path
-        self._seen = _mark(path)
+        self._seen = file_mark(path)
         self._prices = read_file(path)
         self.mistake = ""  # why the file as it is now is not used; empty: it is
 
     def __call__(self) -> Prices:
-        seen = _mark(self._path)
+        seen = file_mark(self._path)
         if seen != self._seen:
             self._seen = seen
             try:
@@ -59,15 +60,6 @@ def read_file(path: Path) -> Prices:
     except PriceFaults as mistakes:
         lines = (f"{path}:{_line(text, at)}: {dotted(at)} {why}" for at, why in mistakes.faults)
         raise SettingsError("--prices: " + "\n".join(lines)) from mistakes
-
-
-def _mark(path: Path) -> tuple[int, int, int] | None:
-    """Differs where the file was written or replaced."""
-    try:
-        state = path.stat()
-    except OSError:
-        return None
-    return state.st_mtime_ns, state.st_size, state.st_ino
 
 
 def _line(text: str, path: FieldPath) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from trainshed.core.errors import Forbidden, Unauthenticated, Unavailable
 from trainshed.core.permission import OWNER, Principal
+from trainshed.file_mark import file_mark
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ class TokenFile:
         try:
             if not path.exists():
                 _make(path)
-            self._mark = _mark(path)
+            self._mark = file_mark(path)
             self.token = _read(path)
             self._looked_at = time.monotonic()
         except OSError as error:
@@ -70,17 +71,12 @@ class TokenFile:
         """Take the token of a file that was put in place. One without a token changes nothing."""
         self._looked_at = time.monotonic()
         try:
-            if (mark := _mark(self.path)) != self._mark:
+            mark = file_mark(self.path)
+            if mark is None or mark != self._mark:  # reading one that is not there says why
                 self._mark = mark
                 self.token = _read(self.path)
         except (OSError, Unavailable) as error:
             log.warning("The token stays the one before: %s", error)
-
-
-def _mark(path: Path) -> tuple[int, int, int]:
-    """Differs once the file was replaced or written."""
-    about = path.stat()
-    return about.st_ino, about.st_mtime_ns, about.st_size
 
 
 def _make(path: Path) -> None:
