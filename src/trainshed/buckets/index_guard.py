@@ -14,6 +14,7 @@ from pathlib import Path
 
 from trainshed.buckets import index_schema
 from trainshed.core.errors import Unavailable
+from trainshed.folder_sync import write_durably
 from trainshed.sqlite_files import page_fault, reading
 
 THOROUGH_UP_TO = 64 << 20  # bytes; checking every page of a larger file would slow the start
@@ -58,12 +59,7 @@ class IndexGuard:
         identity = index_schema.identity(db)
         if self._marked() == identity:
             return
-        draft = self._marker.with_name(f".{self._marker.name}")
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
-            file.write(identity)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self._marker)
+        write_durably(self._marker, identity)
 
     def _content_fault(self, db: sqlite3.Connection) -> str:
         tables, version = index_schema.tables(db), index_schema.version(db)

@@ -5,7 +5,6 @@ buckets and nothing else. Beside the files it writes nothing and starts nothing.
 """
 
 import json
-import os
 import secrets
 import socket
 from collections.abc import Iterable, Mapping
@@ -15,6 +14,7 @@ from typing import Any, cast
 
 from trainshed.buckets.port_claims import PortClaims
 from trainshed.buckets.trouble import translated
+from trainshed.folder_sync import write_durably
 
 REGION = "us-east-1"
 _PORTS = range(21_000, 22_000)  # below the kernel's own range, also with the 10,000 SeaweedFS adds for itself
@@ -112,12 +112,7 @@ def job_variables(pair: KeyPair, endpoint: str, buckets: Iterable[str]) -> dict[
 def write(path: Path, fields: Mapping[str, object]) -> None:
     """Whole or not at all, and for its owner only."""
     with translated(f"{path} cannot be written"):
-        draft = f"{path}.new"
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump(fields, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
+        write_durably(path, json.dumps(fields))
 
 
 def _identity(name: str, pair: KeyPair, actions: list[str]) -> dict[str, object]:
