@@ -49,9 +49,8 @@ class Certificates:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._is_fresh(self._authority):
                 authority = self._make_authority()
-                self.server.unlink(
-                    missing_ok=True
-                )  # first: a kill here must not leave one of another authority
+                # First: a kill here must not leave one of another authority.
+                self.server.unlink(missing_ok=True)
                 self._write(self._authority, authority, 0o600)
             if not self._is_fresh(self.server):
                 self._write(self.server, self._make_server(), 0o600)

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from trainshed.cli.options import as_json, connected
+from trainshed.cli.options import as_json, at_most, connected
 from trainshed.client import Client, Json
 
 HEADERS = ["TIME", "WHO", "FROM", "ANSWER", "DID", "REASON"]
@@ -14,14 +14,7 @@ HEADERS = ["TIME", "WHO", "FROM", "ANSWER", "DID", "REASON"]
 @click.option("--who", metavar="ACCOUNT", default="", help="Only what this account did.")
 @click.option("--in", "only", metavar="PROJECT", default="", help="Only what concerns this project.")
 @click.option("--refused", is_flag=True, help="Only what was refused.")
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, 1000),
-    default=50,
-    show_default=True,
-    help="At most N rows, the newest.",
-)
+@at_most("At most N rows, the newest.")
 @as_json
 @connected
 def command(client: Client, who: str, only: str, refused: bool, limit: int, as_json: bool) -> None:

@@ -56,6 +56,15 @@ def connected(function: Callable[Concatenate[Client, P], R]) -> Callable[..., R]
 
 job_argument = click.argument("job", shell_complete=jobs)
 jobs_argument = click.argument("jobs", metavar="JOB...", nargs=-1, required=True, shell_complete=jobs)
+
+
+def at_most(help: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Gives a command --limit, for lists that the server has in pages."""
+    return click.option(
+        "--limit", metavar="N", type=click.IntRange(1, 1000), default=50, show_default=True, help=help
+    )
+
+
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
 

@@ -6,21 +6,14 @@ from datetime import UTC, datetime
 import click
 
 from trainshed.cli import words
-from trainshed.cli.options import as_json, connected
+from trainshed.cli.options import as_json, at_most, connected
 from trainshed.client import Client, Json
 
 HEADERS = ["PLACE", "JOB", "NAME", "PRIORITY", "WAITS", "NEEDS", "STARTS", "LOCATION", "WHY"]
 
 
 @click.command("queue", short_help="Show the waiting jobs in their order, and what is prepared for them.")
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, 1000),
-    default=50,
-    show_default=True,
-    help="At most N jobs.",
-)
+@at_most("At most N jobs.")
 @as_json
 @connected
 def command(client: Client, limit: int, as_json: bool) -> None:
