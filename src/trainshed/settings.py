@@ -100,6 +100,9 @@ class Settings:
         flag="--inward-host",
         many=True,
     )
+    shares: Path | None = _setting(
+        None, values.place, "FILE", "How the machines are divided among projects, in TOML."
+    )
     runtimes: Path | None = _setting(None, values.place, "FILE", "Further runtimes, in TOML.")
     prices: Path | None = _setting(
         None,

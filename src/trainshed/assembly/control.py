@@ -1,6 +1,6 @@
 """What moves jobs by itself: the scheduler, the turns of jobs, their outputs, and the chores."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from trainshed.assembly.access import Access
@@ -10,6 +10,7 @@ from trainshed.assembly.measuring import Measuring
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
 from trainshed.backends.fleet import Fleet
+from trainshed.catalogue import load_catalogue
 from trainshed.control.budgets import Budgets
 from trainshed.control.janitor import Janitor
 from trainshed.control.jobs import JobLoop
@@ -19,7 +20,9 @@ from trainshed.control.queue import Work, WorkQueue
 from trainshed.control.scheduler import Scheduler
 from trainshed.control.sweeper import Sweeper
 from trainshed.core.fleet import Fit
+from trainshed.core.share import ShareTree
 from trainshed.service.costs import CostService
+from trainshed.settings import Settings
 from trainshed.verdict_rules import load_rules
 
 
@@ -31,6 +34,14 @@ class Control:
     costs: CostService
     budgets: Budgets
     chores: Mapping[str, Work]  # by their keys in the queue of chores
+
+
+def find_shares(settings: Settings) -> Callable[[], ShareTree | None]:
+    if settings.shares is None:
+        return lambda: None
+    from trainshed.share_file import ShareFile  # few servers need it
+
+    return ShareFile(settings.shares, load_catalogue().accelerators)
 
 
 def make_control(
@@ -52,6 +63,7 @@ def make_control(
         ring=shared.notifier.ring,
         hint=queues.hint_scheduler,
         hint_job=queues.jobs.hint,
+        shares=find_shares(shared.settings),
         cached=images.keeper.matched,
         budget=budgets.waiting,
         has_accounts=lambda: bool(access.accounts.directory.accounts),

@@ -8,8 +8,10 @@ decides nothing and writes nothing.
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from trainshed.core.admit import Sites, is_waiting
+from trainshed.core.admit import is_waiting
 from trainshed.core.job import Job
+from trainshed.core.shape import Sites
+from trainshed.core.share import ShareTree
 from trainshed.core.waiting_jobs import WaitingJobs
 
 
@@ -41,6 +43,11 @@ class Backlog:
         else:
             self.admitted.pop(job.id, None)
             self.unseen[job.id] = job
+
+    def divide(self, tree: ShareTree | None) -> None:
+        """Group the ready jobs by these shares, where they have changed."""
+        if self.ready.tree is not tree:
+            self.ready = WaitingJobs(self.ready, self.ready.sites, tree)
 
     def set_ready(self, job: Job, sites: Sites = ()) -> None:
         self._forget_waiting(job.id)

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import assert_never
 
 from trainshed.control.backlog import Backlog
-from trainshed.core.admit import Cycle, Sites, snapshot_of
+from trainshed.core.admit import Cycle, snapshot_of
 from trainshed.core.errors import Conflict
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.fleet import Admission, Fit, Node
@@ -23,6 +23,8 @@ from trainshed.core.job import Job, JobState, Status, planned_replicas
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.core.refusal import UNPLACEABLE, Refusal, in_words
+from trainshed.core.shape import Sites
+from trainshed.core.share import ShareTree
 from trainshed.core.site import placed_at
 
 NOTED = timedelta(seconds=1)  # a shorter wait gets no line in the job's history
@@ -40,6 +42,7 @@ class Scheduler:
     hint: Callable[[], None]
     hint_job: Callable[[str], None]
     noted: timedelta = NOTED
+    shares: Callable[[], ShareTree | None] = lambda: None  # as they are set now; None: they are not
     cached: Callable[[Job], str] = lambda _: ""  # a sentence on the image cache that a job starts from
     budget: Callable[[str], Waiting | None] = lambda _: None  # why new jobs of a project may not start now
     has_accounts: Callable[[], bool] = lambda: False  # whether others than the owner use the server
@@ -169,12 +172,15 @@ class Scheduler:
 
     def _decide(self, nodes: tuple[Node, ...], now: datetime) -> list[tuple[Job, Admission, Readiness]]:
         """Decide which jobs may start. The refusals stay in the cycle."""
-        ready, before = self.backlog.ready, _heads(self._last)
+        before, tree = _heads(self._last), self.shares()
+        self.backlog.divide(tree)
+        ready = self.backlog.ready
         holders = [job for job in self.backlog.admitted.values() if job.id not in self.freed]
-        self._last = cycle = Cycle(snapshot_of(holders, nodes, self.fit, now, ready.sites), now)
+        snapshot = snapshot_of(holders, nodes, self.fit, now, ready.sites, tree)
+        self._last = cycle = Cycle(snapshot, now, ready)
         chosen: list[tuple[Job, Admission, Readiness]] = []
         taken_away: list[Job] = []  # no longer ready
-        for job in ready.in_order(cycle.refused):
+        for job in ready.in_order(cycle.refused, cycle.turn):
             readiness = self.backend.prepare(job.spec, job.id)
             is_as_before = readiness.is_ready and readiness.sites == ready.sites.get(job.id, ())
             if not is_as_before or self.budget(job.project) is not None:

@@ -11,28 +11,31 @@ Jobs of one *shape* (the same demand, timeout and sites) get the same answer: on
 of its shape are refused for the rest of the cycle. So the cost of a cycle depends on the number of shapes,
 and behind the head it tries at most MOST_BEHIND of them. `admit` answers every job; the scheduler asks a
 `Cycle` only about jobs whose shape is not refused yet. Both make the same decisions.
+
+Where shares are set, a job needs room in its share too (`core/share_cycle.py`), and a job with a right to its
+share is held up by no head that has none.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from typing import TypeAlias
+from datetime import datetime
+from functools import partial
 
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission, Fit, Node, Placement
+from trainshed.core.guarantee import WaitingStake, guarantees
 from trainshed.core.job import Job, JobState
 from trainshed.core.place import Room, Way, capacity, eligible, needs, total, ways
 from trainshed.core.refusal import Refusal, in_words
+from trainshed.core.shape import Kind, Shape, Sites, order, shape_of
+from trainshed.core.share import ShareTree, Stake
+from trainshed.core.share_cycle import ShareCycle, Turn
+from trainshed.core.share_use import ShareUse, capacities
+from trainshed.core.waiting_jobs import WaitingJobs
 
 MOST_BEHIND = 200  # how many shapes behind the head are refused before a cycle ends: bounds its cost
 NAMED = 3  # how many jobs a refusal names
-
-Order: TypeAlias = tuple[int, datetime, str]  # a place in the queue; the last is the job's id
-Demand: TypeAlias = tuple[tuple[int, float, int, int, str], ...]  # of each pool
-Sites: TypeAlias = tuple[str, ...]  # where a job may be placed, the best first; empty: on any node
-Kind: TypeAlias = tuple[Demand, Sites]
-Shape: TypeAlias = tuple[Demand, timedelta, Sites]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,7 @@ class Reservation:
     project: str = ""
     placements: tuple[Placement, ...]
     until: datetime
+    stake: Stake | None = None  # where shares are set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,7 @@ class Snapshot:
     held: tuple[Reservation, ...]
     fit: Fit = Fit.SHRINK
     sites: Mapping[str, Sites] = field(default_factory=dict[str, Sites])  # of waiting jobs, by id
+    tree: ShareTree | None = None  # None: no shares are set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,26 +73,17 @@ class AdmissionResult:
         return None if self.refusal is None else in_words(self.refusal)
 
 
-def shape_of(job: Job, sites: Sites = ()) -> Shape:
-    """The part of a job that decides where it fits and whether it may pass the head."""
-    spec = job.spec
-    pools = [(p.replicas, p.cpus, p.memory, p.accelerators, p.accelerator) for p in spec.pools]
-    return tuple(pools), spec.scheduling.timeout, sites
-
-
-def order(job: Job) -> Order:
-    return (-job.spec.scheduling.priority, job.created_at, job.id)
-
-
-def held_by(job: Job, now: datetime) -> Reservation:
+def held_by(job: Job, now: datetime, tree: ShareTree | None = None) -> Reservation:
     admission = job.status.admission
     since = job.status.started_at or job.status.admitted_at or now
+    placements = admission.placements if admission else ()
     return Reservation(
         job=job.id,
         display_name=job.display_name,
         project=job.project,
-        placements=admission.placements if admission else (),
+        placements=placements,
         until=since + job.spec.scheduling.timeout,
+        stake=None if tree is None else tree.stake(job, placements),
     )
 
 
@@ -102,13 +98,14 @@ def snapshot_of(
     fit: Fit,
     now: datetime,
     sites: Mapping[str, Sites] | None = None,
+    tree: ShareTree | None = None,
 ) -> Snapshot:
     """The fleet as a cycle sees it: the nodes, and what the admitted jobs hold of them."""
     admitted = [job for job in active if job.status.admission is not None]
     # The same jobs are named in the same order, whichever the caller has them in.
     admitted.sort(key=lambda job: (job.created_at, job.id))
-    reservations = with_own_gpus([held_by(job, now) for job in admitted], nodes)
-    return Snapshot(nodes=nodes, held=tuple(reservations), fit=fit, sites=sites or {})
+    reservations = with_own_gpus([held_by(job, now, tree) for job in admitted], nodes)
+    return Snapshot(nodes=nodes, held=tuple(reservations), fit=fit, sites=sites or {}, tree=tree)
 
 
 def with_own_gpus(reservations: Sequence[Reservation], nodes: Iterable[Node]) -> Sequence[Reservation]:
@@ -132,8 +129,17 @@ def with_own_gpus(reservations: Sequence[Reservation], nodes: Iterable[Node]) ->
 
 def admit(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> tuple[AdmissionResult, ...]:
     """The answer to every waiting job, in the order of the queue."""
-    cycle = Cycle(snapshot, now)
-    return tuple([cycle.answer(job) for job in sorted(waiting, key=order)])
+    queue = WaitingJobs(waiting, snapshot.sites, snapshot.tree)
+    cycle = Cycle(snapshot, now, queue)
+    return tuple([cycle.answer(job) for job in queue.in_order((), cycle.turn)])
+
+
+def in_turn(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> list[Job]:
+    """The waiting jobs in the order in which a cycle would try them now."""
+    if snapshot.tree is None:
+        return sorted(waiting, key=order)
+    queue = WaitingJobs(waiting, snapshot.sites, snapshot.tree)
+    return list(queue.in_order((), Cycle(snapshot, now, queue).turn))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +150,7 @@ class Head:
     ways: tuple[Way, ...]
     starts: datetime | None  # at the latest
     refusal: Refusal
+    stake: Stake | None = None  # where shares are set
 
 
 @dataclass(slots=True)
@@ -152,6 +159,9 @@ class Cycle:
 
     snapshot: Snapshot
     now: datetime
+    queue: WaitingJobs = field(
+        default_factory=WaitingJobs
+    )  # all that wait, for their rights where shares are set
     room: Room = field(init=False)
     held: list[Reservation] = field(init=False)
     heads: dict[Sites, Head] = field(default_factory=dict[Sites, Head])
@@ -161,16 +171,23 @@ class Cycle:
     full: dict[Kind, Refusal] = field(default_factory=dict[Kind, Refusal])
     far: Refusal | None = None  # the refusal of all jobs that are not tried
     ways: dict[Kind, tuple[Way, ...]] = field(default_factory=dict[Kind, tuple[Way, ...]])
+    shares: ShareCycle | None = None  # where shares are set
 
     def __post_init__(self) -> None:
         self.room = Room(self.snapshot.nodes)
         self.held = list(self.snapshot.held)
         for reservation in self.held:
             self.room.take(reservation.placements)
+        if (tree := self.snapshot.tree) is not None:
+            endings = [(item.until, item.stake) for item in self.held if item.stake is not None]
+            rights = guarantees(tree, [stake for _, stake in endings], self._waiting_stakes)
+            use = ShareUse(tree, capacities(self.snapshot.nodes))
+            self.shares = ShareCycle.begin(use, rights, self.now, endings)
 
     def copy(self) -> "Cycle":
         twin = copy(self)
         twin.room, twin.held = self.room.copy(), list(self.held)
+        twin.shares = self.shares.copy() if self.shares is not None else None
         twin.refused, twin.full, twin.heads = dict(self.refused), dict(self.full), dict(self.heads)
         return twin
 
@@ -184,6 +201,15 @@ class Cycle:
         """Whether so many shapes were refused that no more are tried."""
         return self.behind >= MOST_BEHIND
 
+    @property
+    def turn(self) -> Callable[[Job], Turn] | None:
+        """By what the next job is chosen among the shares; None where none are set."""
+        return None if self.shares is None else self._turn
+
+    def _turn(self, job: Job) -> Turn:
+        assert self.shares is not None
+        return self.shares.turn(self.stake_of(job))
+
     def answer(self, job: Job) -> AdmissionResult:
         shape = self._shape(job)
         if shape in self.refused:
@@ -195,18 +221,20 @@ class Cycle:
             return AdmissionResult(job=job, refusal=refusal)
         if self.is_over:
             return AdmissionResult(job=job, refusal=self._far_behind())
+        stake = None if self.shares is None else self.stake_of(job)
+        if stake is not None and (refusal := self._over_share(job, stake)) is not None:
+            self.refused[shape] = refusal
+            return AdmissionResult(job=job, refusal=refusal)
         way, placements = (ways[0], None) if kind in self.full else _placed(ways, self.room)
         if placements is not None:
-            until = self.now + job.spec.scheduling.timeout
-            mine = replace(held_by(job, self.now), placements=placements, until=until)
+            mine = self._reservation(job, placements, stake)
             if not self._delays_heads(mine):
-                self.held.append(mine)
-                admission = Admission(placements=placements, admitted_at=self.now, cuts=way.cuts)
-                return AdmissionResult(job=job, admission=admission)
+                return self._admitted(job, mine, way)
             self.room.give(placements)
         elif shape[2] not in self.heads:
             starts = self._earliest(ways, self.room, self.held)
-            head = Head(job=job, ways=ways, starts=starts, refusal=self._no_room(ways, starts))
+            refusal = self._no_room(ways, starts)
+            head = Head(job=job, ways=ways, starts=starts, refusal=refusal, stake=stake)
             self.heads[shape[2]] = head
             self.refused[shape] = self.full[kind] = self._behind(ways, head)  # for others of its shape
             return AdmissionResult(job=job, refusal=head.refusal)
@@ -215,6 +243,38 @@ class Cycle:
         if placements is None:
             self.full[kind] = refusal
         return AdmissionResult(job=job, refusal=refusal)
+
+    def _reservation(self, job: Job, placements: tuple[Placement, ...], stake: Stake | None) -> Reservation:
+        return Reservation(
+            job=job.id,
+            display_name=job.display_name,
+            project=job.project,
+            placements=placements,
+            until=self.now + job.spec.scheduling.timeout,
+            stake=stake,
+        )
+
+    def _admitted(self, job: Job, mine: Reservation, way: Way) -> AdmissionResult:
+        self.held.append(mine)
+        if self.shares is not None and mine.stake is not None:
+            self.shares.take(mine.stake, mine.until)
+        admission = Admission(placements=mine.placements, admitted_at=self.now, cuts=way.cuts)
+        return AdmissionResult(job=job, admission=admission)
+
+    def _over_share(self, job: Job, stake: Stake) -> Refusal | None:
+        """Why the job's share does not let it start now; None where it does."""
+        assert self.shares is not None
+        if (short := self.shares.shortage(stake, (job.id, job.display_name, job.project))) is not None:
+            return Refusal(reason=Reason.WAITS_FOR_SHARE, shortage=short[0], starts_by=short[1])
+        head = self.shares.delayed_head(stake, self.now + job.spec.scheduling.timeout)
+        if head is None:
+            return None
+        return Refusal(
+            reason=Reason.WAITS_FOR_SHARE,
+            shortage=head.shortage,
+            head=head.named,
+            starts_by=head.starts,
+        )
 
     def refusal_of(self, job: Job) -> Refusal | None:
         """Why the job was not admitted, after the cycle; None for a job that the cycle has no refusal for."""
@@ -228,7 +288,24 @@ class Cycle:
         return self._far_behind() if self.is_over else None
 
     def _shape(self, job: Job) -> Shape:
-        return shape_of(job, self.snapshot.sites.get(job.id, ()))
+        return shape_of(job, self.snapshot.sites.get(job.id, ()), self.snapshot.tree)
+
+    def stake_of(self, job: Job) -> Stake:
+        """What a waiting job will count for in its share."""
+        tree, shape = self.snapshot.tree, self._shape(job)
+        assert tree is not None
+        possible = self._ways(job, (shape[0], shape[2]))
+        return tree.stake(job, possible[0].wanted if possible else needs(job.spec))
+
+    def _waiting_stakes(self, share: str) -> Iterator[WaitingStake]:
+        """The waiting jobs of a share that can be placed, in order."""
+        closed: set[Shape] = set()
+        for job in self.queue.of_group((share, False), closed):
+            shape = self._shape(job)
+            if self._ways(job, (shape[0], shape[2])):
+                yield WaitingStake(self.stake_of(job), partial(closed.add, shape))
+            else:
+                closed.add(shape)
 
     def _ways(self, job: Job, kind: Kind) -> tuple[Way, ...]:
         if kind not in self.ways:
@@ -242,10 +319,17 @@ class Cycle:
             nodes = _nodes(head.ways)
             if nodes is not None and nodes.isdisjoint(used):
                 continue
+            if self._goes_before(mine.stake, head.stake):
+                continue
             starts = self._earliest(head.ways, self.room, [*self.held, mine])
             if starts is None or head.starts is None or starts > head.starts:
                 return True
         return False
+
+    def _goes_before(self, stake: Stake | None, other: Stake | None) -> bool:
+        if self.shares is None or stake is None or other is None:
+            return False
+        return self.shares.rights.goes_before(stake, other)
 
     def _head(self, sites: Sites) -> Head:
         """The head of these sites, else the first of all."""

@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import takewhile
 from typing import TypeVar
 
-from trainshed.core.admit import Cycle, Snapshot, order
+from trainshed.core.admit import Cycle, Snapshot, in_turn
 from trainshed.core.explanation import NEWEST, Change, ChangeCost, World, lasting
 from trainshed.core.job import Job, JobSpec, Outcome, Pool
 from trainshed.core.place import Amount, needs, total
+from trainshed.core.shape import order
 from trainshed.core.waiting_jobs import WaitingJobs
 
 MOST_ANSWERS = 3000  # of the scheduler's rule for one explanation: bounds the cost
@@ -52,16 +54,18 @@ class _Trials:
     cycles: dict[int, Cycle] = field(default_factory=dict[int, Cycle])
 
     def __post_init__(self) -> None:
-        self.queue = WaitingJobs(self.world.waiting, self.world.snapshot.sites)
+        self.queue = WaitingJobs(self.world.waiting, self.world.snapshot.sites, self.world.snapshot.tree)
 
     def again(self, spec: JobSpec) -> bool:
         """Whether the job starts now if it is cancelled and submitted again with this spec."""
         created_at = max(self.world.now, self.job.created_at)
         new = replace(self.job, id=NEWEST, spec=spec, created_at=created_at)
         priority = spec.scheduling.priority
+        self.left -= 1
+        if self.world.snapshot.tree is not None:  # rights depend on what the job asks for
+            return self.left >= 0 and self._up_to(new, self.world.snapshot).answer(new).admission is not None
         if priority not in self.cycles:
             self.cycles[priority] = self._up_to(new, self.world.snapshot)
-        self.left -= 1
         return self.left >= 0 and self.cycles[priority].copy().answer(new).admission is not None
 
     def without(self, other: str) -> bool:
@@ -72,6 +76,8 @@ class _Trials:
 
     def _up_to(self, job: Job, snapshot: Snapshot, without: str = "") -> Cycle:
         """A cycle that has answered the jobs before this one, except itself and the one that is gone."""
+        if snapshot.tree is not None:
+            return self._up_to_by_shares(job, snapshot, without)
         cycle = Cycle(snapshot, self.world.now)
         for other in self.queue.in_order(cycle.refused):
             if cycle.is_over or order(other) >= order(job):
@@ -79,6 +85,19 @@ class _Trials:
             if other.id not in (self.job.id, without):
                 cycle.answer(other)
                 self.left -= 1
+        return cycle
+
+    def _up_to_by_shares(self, job: Job, snapshot: Snapshot, without: str) -> Cycle:
+        """The same where shares are set: whose turn it is depends on all that wait."""
+        gone = (self.job.id, job.id, without)
+        others = [other for other in self.world.waiting if other.id not in gone]
+        queue = WaitingJobs((*others, job), snapshot.sites, snapshot.tree)
+        cycle = Cycle(snapshot, self.world.now, queue)
+        for other in queue.in_order(cycle.refused, cycle.turn):
+            if cycle.is_over or other.id == job.id:
+                break
+            cycle.answer(other)
+            self.left -= 1
         return cycle
 
 
@@ -236,7 +255,8 @@ def _priority(trials: _Trials) -> Iterator[Change]:
 
 def _others(trials: _Trials) -> Iterator[Change]:
     """Cancel a job before it in the queue; or the smallest running job that makes enough room."""
-    ahead = sorted((j for j in trials.world.waiting if order(j) < order(trials.job)), key=order)
+    queue = in_turn(trials.world.snapshot, trials.world.waiting, trials.world.now)
+    ahead = list(takewhile(lambda other: other.id != trials.job.id, queue))
     for other in ahead[:MOST_OTHERS]:
         if trials.world.shown(other.id) and trials.without(other.id):
             yield _cancel(other.id, other.display_name, "QUEUED", 0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 
-from trainshed.core.admit import Cycle, order
+from trainshed.core.admit import Cycle, in_turn
 from trainshed.core.explanation import Eta, World
 from trainshed.core.history import RemainingTime, rest
 from trainshed.core.job import Job
@@ -44,7 +44,8 @@ def foresee_several(world: World, jobs: Sequence[Job]) -> dict[str, Eta]:
     A job that cannot start on these machines, however long it waits, is left out.
     """
     guess, wanted = _guesses(world), {job.id for job in jobs}
-    ahead = sorted({job.id: job for job in (*world.waiting, *jobs)}.values(), key=order)
+    everyone = tuple({job.id: job for job in (*world.waiting, *jobs)}.values())
+    ahead = in_turn(world.snapshot, everyone, world.now)
     last = max((at for at, job in enumerate(ahead) if job.id in wanted), default=-1)
     queue = ahead[: last + 1 + PASSERS]
     soon = _simulate(world, queue, wanted, lambda id: guess(id).least)
@@ -99,14 +100,14 @@ def _simulate(
     """The start of each wanted job; the queue is in order."""
     now, running = world.now, {h.job: h for h in world.snapshot.held}
     ends = {id: now + length(id) for id in running}
-    waiting, missing = WaitingJobs(queue, world.snapshot.sites), set(wanted)
+    waiting, missing = WaitingJobs(queue, world.snapshot.sites, world.snapshot.tree), set(wanted)
     starts: dict[str, _SimulatedStart] = {}
     ended: list[str] = []
     work = 0
     while missing and work < MOST_WORK:
         work += A_CYCLE
-        cycle = Cycle(replace(world.snapshot, held=tuple(running.values())), now)
-        for other in waiting.in_order(cycle.refused):
+        cycle = Cycle(replace(world.snapshot, held=tuple(running.values())), now, waiting)
+        for other in waiting.in_order(cycle.refused, cycle.turn):
             work += 10 + len(running)
             if cycle.is_over:
                 break

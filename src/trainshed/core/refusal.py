@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.place import Amount
+from trainshed.core.share_use import Bound, ShareShortage
 
 Named: TypeAlias = tuple[str, str, str]  # a job's id, display name and project
 
@@ -32,6 +33,7 @@ class Refusal:
     head: Named = ("", "", "")  # the first in the queue
     head_needs: Amount = NOTHING
     kinds_before: int = 0  # the job was not tried, because so many other shapes were refused before
+    shortage: ShareShortage | None = None  # where its share has nothing left for it
 
 
 def in_words(refusal: Refusal, hides: Callable[[Named], bool] = lambda _: False) -> Waiting:
@@ -44,13 +46,15 @@ def in_words(refusal: Refusal, hides: Callable[[Named], bool] = lambda _: False)
             remedy = "Ask for less, add a machine, or start the server with --fit shrink."
         case Reason.WAITS_FOR_CAPACITY:
             message, remedy = _no_room(refusal, hides)
+        case Reason.WAITS_FOR_SHARE:
+            message, remedy = _no_share(refusal, hides)
         case _:
             message, remedy = _behind(refusal, hides)
     return Waiting(reason=refusal.reason, message=message, remedy=remedy)
 
 
 def _no_room(refusal: Refusal, hides: Callable[[Named], bool]) -> tuple[str, str]:
-    holders = ", ".join(UNNAMED if hides(job) else f"{job[0]} '{job[1]}'" for job in refusal.holders)
+    holders = ", ".join(_named(job, hides, "") for job in refusal.holders)
     more = f" and {refusal.more_holders} more" if refusal.more_holders else ""
     ends = f", by {refusal.starts_by:%Y-%m-%d %H:%M:%S} UTC at the latest" if refusal.starts_by else ""
     return (
@@ -59,10 +63,23 @@ def _no_room(refusal: Refusal, hides: Callable[[Named], bool]) -> tuple[str, str
     )
 
 
+def _no_share(refusal: Refusal, hides: Callable[[Named], bool]) -> tuple[str, str]:
+    shortage = refusal.shortage
+    assert shortage is not None
+    if refusal.head[0]:
+        return (
+            f"First to wait for that share is {_named(refusal.head, hides)}. {shortage.message}",
+            "It starts after that job, or before it where that delays nobody.",
+        )
+    if refusal.starts_by is None:
+        return shortage.message, "It is more than its share may ever have: ask for less, or raise the share."
+    ends = f"by {refusal.starts_by:%Y-%m-%d %H:%M:%S} UTC at the latest"
+    whose = "jobs of that user" if shortage.bound is Bound.USER else "jobs of these shares"
+    return shortage.message, f"It starts when enough {whose} end, {ends}; ask for less, or raise the share."
+
+
 def _behind(refusal: Refusal, hides: Callable[[Named], bool]) -> tuple[str, str]:
-    id, name, _ = refusal.head
-    head = UNNAMED if hides(refusal.head) else f"job {id} '{name}'"
-    first = f"first in the queue is {head}, which needs {refusal.head_needs}"
+    first = f"first in the queue is {_named(refusal.head, hides)}, which needs {refusal.head_needs}"
     if refusal.kinds_before:
         return (
             f"More than {refusal.kinds_before} jobs of other sizes are before it; {first}.",
@@ -73,3 +90,7 @@ def _behind(refusal: Refusal, hides: Callable[[Named], bool]) -> tuple[str, str]
         "It starts after that job, or before it where that delays nobody: ask for less, "
         "or set a shorter scheduling.timeout or a higher scheduling.priority.",
     )
+
+
+def _named(job: Named, hides: Callable[[Named], bool], what: str = "job ") -> str:
+    return UNNAMED if hides(job) else f"{what}{job[0]} '{job[1]}'"

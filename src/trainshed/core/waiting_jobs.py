@@ -2,27 +2,38 @@
 
 The scheduler keeps one and changes it job by job; `core/change.py` and `core/foresee.py` make their own. A
 cycle walks through it without looking at every job: once a shape is refused, the walk skips all others of
-that shape.
+that shape. Where shares are set, the jobs of each share stand in order, those that run as spot apart, and the
+cycle says from which of them the next job comes.
 
 To add or remove a job is a binary search and an insertion into a list. The insertion is a memmove:
 microseconds for 10,000 jobs.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
+from typing import Any, TypeAlias
 
-from trainshed.core.admit import Order, Shape, Sites, order, shape_of
 from trainshed.core.job import Job
+from trainshed.core.shape import Order, Shape, Sites, order, shape_of
+from trainshed.core.share import ShareTree
+
+Group: TypeAlias = tuple[str, bool]  # a share, and whether these jobs run as spot
 
 
 class WaitingJobs:
-    def __init__(self, jobs: Iterable[Job] = (), sites: Mapping[str, Sites] | None = None) -> None:
+    def __init__(
+        self,
+        jobs: Iterable[Job] = (),
+        sites: Mapping[str, Sites] | None = None,
+        tree: ShareTree | None = None,
+    ) -> None:
+        self.tree = tree
         self._jobs: dict[str, Job] = {}
         self.sites: dict[str, Sites] = {}  # where each may be placed, by its id; not on any node only
         self._shapes: dict[Shape, list[Order]] = {}  # the places of each shape's jobs, in order
-        # The first job of each shape that is not set aside, in order.
-        self._firsts: list[tuple[Order, Shape]] = []
+        # The first job of each shape that is not set aside, in order, by group.
+        self._firsts: dict[Group, list[tuple[Order, Shape]]] = {}
         self._aside: set[Shape] = set()
         for job in jobs:
             self.put(job, (sites or {}).get(job.id, ()))
@@ -47,7 +58,7 @@ class WaitingJobs:
             return
         if sites:
             self.sites[job.id] = sites
-        shape, place = shape_of(job, sites), order(job)
+        shape, place = shape_of(job, sites, self.tree), order(job)
         places = self._shapes.setdefault(shape, [])
         if places and place > places[0]:
             insort(places, place)
@@ -60,7 +71,7 @@ class WaitingJobs:
         job = self._jobs.pop(id, None)
         if job is None:
             return
-        shape, place = shape_of(job, self.sites.pop(id, ())), order(job)
+        shape, place = shape_of(job, self.sites.pop(id, ()), self.tree), order(job)
         places = self._shapes[shape]
         at = bisect_left(places, place)
         if at > 0:
@@ -84,18 +95,41 @@ class WaitingJobs:
         for shape in aside:
             self._join_firsts(shape)
 
-    def in_order(self, closed: Container[Shape]) -> Iterator[Job]:
+    def groups(self) -> tuple[Group, ...]:
+        """Those that have jobs which are not set aside."""
+        return tuple(self._firsts)
+
+    def in_order(self, closed: Container[Shape], turn: Callable[[Job], Any] | None = None) -> Iterator[Job]:
         """The jobs in order. No more jobs of a shape follow once it is in `closed`.
 
-        Do not add or remove jobs during the walk.
+        Of several groups the one follows whose first job has the smallest `turn` at that moment. Do not add
+        or remove jobs during the walk.
         """
+        if turn is None or len(self._firsts) < 2:
+            for group in self.groups():
+                yield from self.of_group(group, closed)
+            return
+        walks = [self.of_group(group, closed) for group in self.groups()]
+        upcoming = [(job, walk) for walk in walks if (job := next(walk, None)) is not None]
+        while upcoming:
+            at = min(range(len(upcoming)), key=lambda number: turn(upcoming[number][0]))
+            job, walk = upcoming[at]
+            yield job
+            if (following := next(walk, None)) is not None:
+                upcoming[at] = following, walk
+            else:
+                del upcoming[at]
+
+    def of_group(self, group: Group, closed: Container[Shape]) -> Iterator[Job]:
+        """As `in_order`, the jobs of one group."""
+        firsts = self._firsts.get(group, [])
         upcoming: list[tuple[Order, Shape, int]] = []  # a heap: the next job of each shape that was begun
         at = 0
-        while upcoming or at < len(self._firsts):
-            if upcoming and (at == len(self._firsts) or upcoming[0][0] < self._firsts[at][0]):
+        while upcoming or at < len(firsts):
+            if upcoming and (at == len(firsts) or upcoming[0][0] < firsts[at][0]):
                 place, shape, number = heappop(upcoming)
             else:
-                (place, shape), number = self._firsts[at], 0
+                (place, shape), number = firsts[at], 0
                 at += 1
             yield self._jobs[place[-1]]
             places, number = self._shapes[shape], number + 1
@@ -105,9 +139,12 @@ class WaitingJobs:
     def _leave_firsts(self, shape: Shape) -> None:
         places = self._shapes[shape]
         if places and shape not in self._aside:
-            del self._firsts[bisect_left(self._firsts, (places[0],))]
+            firsts = self._firsts[group := shape[3][:2]]
+            del firsts[bisect_left(firsts, (places[0],))]
+            if not firsts:
+                del self._firsts[group]
 
     def _join_firsts(self, shape: Shape) -> None:
         places = self._shapes[shape]
         if places and shape not in self._aside:
-            insort(self._firsts, (places[0], shape))
+            insort(self._firsts.setdefault(shape[3][:2], []), (places[0], shape))

@@ -8,7 +8,7 @@ here.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainshed.core.admit import AdmissionResult, admit, order
+from trainshed.core.admit import AdmissionResult, admit
 from trainshed.core.change import changes
 from trainshed.core.event import Reason
 from trainshed.core.explanation import Explanation, Fact, Ground, World, clock, lasting, more
@@ -19,6 +19,7 @@ from trainshed.core.job import Job, JobState
 from trainshed.core.limits import without_gpus
 from trainshed.core.place import Amount, ReplicaNeed, Room, Way, capacity, eligible, needs, total, ways
 from trainshed.core.refusal import UNPLACEABLE, in_words
+from trainshed.core.shape import order
 from trainshed.core.standing import standing
 
 MOST_LISTED = 8  # facts of a kind; the rest is counted

@@ -7,12 +7,12 @@ within FRESH once. It writes nothing and hints nobody.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 
-from trainshed.core.admit import Order, Sites, order, snapshot_of
+from trainshed.core.admit import in_turn, snapshot_of
 from trainshed.core.event import Waiting
 from trainshed.core.explanation import Eta, World
 from trainshed.core.fleet import Fit
@@ -23,6 +23,8 @@ from trainshed.core.place import Amount, needs, total
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.queue_order import QueueOrder
 from trainshed.core.readiness import PreparationProgress
+from trainshed.core.shape import Order, Sites, order
+from trainshed.core.share import ShareTree
 from trainshed.service.past_runs import PastRuns
 
 FORESEEN = 50  # jobs: the start of those behind them is too far to be seen
@@ -61,6 +63,7 @@ class QueueService:
     unready: Callable[[], Mapping[str, Job]]  # waiting jobs that are still being prepared
     sites: Callable[[], Mapping[str, Sites]] = dict[str, Sites]  # where waiting jobs may be placed
     has_accounts: Callable[[], bool] = lambda: False  # whether others than the owner use the server
+    shares: Callable[[], ShareTree | None] = lambda: None
     _order: QueueOrder = field(default_factory=QueueOrder)
     _forecast: Forecast | None = None
 
@@ -78,9 +81,12 @@ class QueueService:
         etas = await self._etas() if with_eta else dict[str, Eta]()
         unready = self.unready()
         before = sum(order(job) <= after for job in unready.values()) if after is not None else 0
+        behind: Iterable[tuple[int, Job]] = self._order.behind(after)
+        if (tree := self.shares()) is not None:
+            before, behind = 0, await self._behind_by_shares(tree, after)
         rows: list[QueueRow] = []
         last: Order | None = None
-        for at, job in self._order.behind(after):
+        for at, job in behind:
             is_unready = job.id in unready
             before += is_unready
             if not is_asked_for(job):
@@ -90,6 +96,20 @@ class QueueService:
                 break
             rows.append(self._row(job, None if is_unready else at + 1 - before, etas.get(job.id)))
         return QueuePage(rows=tuple(rows), total=self._order.count(project, location), next=last)
+
+    async def _behind_by_shares(self, tree: ShareTree, after: Order | None) -> list[tuple[int, Job]]:
+        """The jobs behind that place as shares are used now; at the end those that are being prepared."""
+        unready = self.unready()
+        waiting = [job for _, job in self._order.behind()]
+        ready = [job for job in waiting if job.id not in unready]
+        active = await self.store.active()
+        now, nodes = self.clock.now(), await self.backend.nodes()
+        snapshot = snapshot_of(active, nodes, self.fit, now, dict(self.sites()), tree)
+        queue = await asyncio.to_thread(in_turn, snapshot, ready, now)
+        queue += [job for job in waiting if job.id in unready]
+        ids = [job.id for job in queue]
+        start = ids.index(after[-1]) + 1 if after is not None and after[-1] in ids else 0
+        return list(enumerate(queue))[start:]
 
     def preparing(self) -> tuple[tuple[PreparationProgress, tuple[Job, ...]], ...]:
         """Everything that is being prepared, with the jobs that wait for it."""
@@ -116,10 +136,12 @@ class QueueService:
     async def _foreseen(self, now: datetime) -> Mapping[str, Eta]:
         unready = self.unready()
         ready = (job for _, job in self._order.behind() if job.id not in unready)
-        first = tuple(islice(ready, FORESEEN + PASSERS))
         running = tuple(job for job in await self.store.active() if job.status.admission is not None)
+        nodes, tree = await self.backend.nodes(), self.shares()
+        snapshot = snapshot_of(running, nodes, self.fit, now, dict(self.sites()), tree)
+        first = tuple(islice(ready if tree is None else in_turn(snapshot, [*ready], now), FORESEEN + PASSERS))
         world = World(
-            snapshot=snapshot_of(running, await self.backend.nodes(), self.fit, now, dict(self.sites())),
+            snapshot=snapshot,
             waiting=first,
             running=running,
             history=await PastRuns(self.store).of((*running, *first) if running else ()),

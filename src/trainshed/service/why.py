@@ -8,15 +8,18 @@ so that a long queue never blocks the server.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TypeAlias
 
-from trainshed.core.admit import Sites, is_waiting, order, snapshot_of
+from trainshed.core.admit import in_turn, is_waiting, snapshot_of
 from trainshed.core.event import Waiting
 from trainshed.core.explanation import NEWEST, Explanation, Ground, World
 from trainshed.core.fleet import Fit
 from trainshed.core.job import Job
 from trainshed.core.machine import Catalogue
 from trainshed.core.ports import Backend, Clock, Store
+from trainshed.core.shape import Sites
+from trainshed.core.share import ShareTree
 from trainshed.core.why import explain
 from trainshed.service.jobs import JobRequest, check_location
 from trainshed.service.named_secrets import NamedSecretService
@@ -42,6 +45,7 @@ class WhyService:
     unready: Callable[[], Mapping[str, Job]] = dict[str, Job]  # waiting jobs that are still being prepared
     sites: Callable[[], Mapping[str, Sites]] = dict[str, Sites]  # where waiting jobs may be placed
     budget: Callable[[str], Waiting | None] = lambda _: None  # why new jobs of a project may not start
+    shares: Callable[[], ShareTree | None] = lambda: None
 
     async def explain(
         self, project: str, location: str, job: str, sees: Sees = _sees_all
@@ -78,14 +82,16 @@ class WhyService:
         waiting = tuple(j for j in active if is_waiting(j) and (j.id == job.id or j.id not in unready))
         asked = job.id if any(j.id == job.id for j in active) else ""  # without an id no preparation begins
         running = tuple(j for j in active if j.status.admission is not None)
-        ahead = sorted((j for j in waiting if order(j) < order(job)), key=order)
         nodes = await self.backend.nodes() if active or is_waiting(job) else ()
         readiness = self.backend.prepare(job.spec, asked)
         sites = dict(self.sites())
         if readiness.sites:  # also for the job as it would be submitted again
             sites |= {job.id: readiness.sites, NEWEST: readiness.sites}
+        snapshot = snapshot_of(active, nodes, self.fit, now, sites, self.shares())
+        queue = in_turn(snapshot, tuple({j.id: j for j in (*waiting, job)}.values()), now) if running else []
+        ahead = takewhile(lambda j: j.id != job.id, queue)
         world = World(
-            snapshot=snapshot_of(active, nodes, self.fit, now, sites),
+            snapshot=snapshot,
             waiting=waiting,
             running=running,
             history=await PastRuns(self.store).of((*running, job, *ahead) if running else ()),

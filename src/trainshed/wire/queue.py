@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from trainshed.core.admit import Order
 from trainshed.core.event import Waiting
 from trainshed.core.explanation import Eta
 from trainshed.core.job import Job
 from trainshed.core.place import Amount
 from trainshed.core.readiness import PreparationProgress
+from trainshed.core.shape import Order
 from trainshed.wire.explanation import render_eta
 from trainshed.wire.job_status import render_waiting
 from trainshed.wire.node import render_amount

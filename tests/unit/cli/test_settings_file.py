@@ -27,6 +27,7 @@ tls = true
 tls_cert = "/etc/tls/fullchain.pem"
 tls_key = "/etc/tls/privkey.pem"
 runtimes = "/etc/runtimes.toml"
+shares = "/etc/shares.toml"
 default_output = "gs://shelf/out"
 keep-free = "1GiB"
 wheels = "/usr"

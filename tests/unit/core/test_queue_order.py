@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from tests.builders import a_job, admitted, at
-from trainshed.core.admit import order
 from trainshed.core.job import Job, Scheduling
 from trainshed.core.queue_order import QueueOrder
+from trainshed.core.shape import order
 
 
 def queued(id: str, *, seconds: float = 0, priority: int = 0) -> Job:

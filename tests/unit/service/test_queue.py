@@ -7,12 +7,12 @@ from datetime import datetime
 import pytest
 
 from tests.builders import T0, a_job, a_node, a_pool, at, running
-from trainshed.core.admit import Order
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Fit
 from trainshed.core.job import Job, Scheduling
 from trainshed.core.place import Amount
 from trainshed.core.readiness import PreparationKind
+from trainshed.core.shape import Order
 from trainshed.service import queue as queue_module
 from trainshed.service.queue import QueuePage, QueueService
 from trainshed.testing.backend import FakeBackend, FakeMachine

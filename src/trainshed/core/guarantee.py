@@ -1,0 +1,163 @@
+"""Guarantees: which jobs have a right to their shares, and who may take from whom. Pure.
+
+`core/admit.py` makes one for a cycle; `core/preempt.py` asks it. A job's right follows from its place among
+all jobs of its share, waiting or running: the first of them that fit into the nominal amount together have
+it. So it changes only when jobs come or end or the shares change, never because one was started or stopped.
+
+That is why no jobs preempt each other in a circle. In any share that jobs take from outside of, they have a
+right, and those they take from have none; a job with a right in a share has it in all shares above. Within a
+share they take only from lower priorities, and a job without a right never takes from one that has it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from heapq import merge
+
+from trainshed.core.share import ROOT, ShareTree, Stake
+from trainshed.core.share_use import ShareUse
+
+MOST_UNFIT = 200  # shapes of a share that do not fit before no more are tried: bounds the cost
+
+# The waiting jobs of a share in order; no more follow of a shape once one was sent back as "does not fit".
+WaitingStakes = Callable[[str], "Iterator[WaitingStake]"]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingStake:
+    stake: Stake
+    close: Callable[[], None]  # no more jobs of its shape
+
+
+class Standing(StrEnum):
+    """Whether others may take what a running job has."""
+
+    GUARANTEED = "GUARANTEED"  # it is within the nominal amount of its share
+    BORROWED = "BORROWED"  # it may be stopped when another share wants its own back
+    SPOT = "SPOT"  # it runs outside all shares, and is the first to be stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantees:
+    tree: ShareTree
+    holders: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])  # by share
+
+    def has_right(self, stake: Stake, share: str) -> bool:
+        """Whether the job is among those that have the nominal amount of this share, which it belongs to."""
+        return stake.job in self.holders.get(share, ())
+
+    def is_safe(self, stake: Stake, share: str) -> bool:
+        """Whether no job from outside of this share may take what it has."""
+        return self.has_right(stake, share) or self.tree.divided.isdisjoint(stake.amounts)
+
+    def standing(self, stake: Stake) -> Standing:
+        if stake.is_spot:
+            return Standing.SPOT
+        own = stake.share != ROOT and not self.tree.children[stake.share]
+        return Standing.GUARANTEED if own and self.is_safe(stake, stake.share) else Standing.BORROWED
+
+    def may_take(self, claimant: Stake, other: Stake, use: ShareUse) -> bool:
+        """Whether the other job may be stopped for the claimant, as far as shares go."""
+        if claimant.is_spot or claimant.job == other.job:
+            return False
+        if other.is_spot:
+            return True
+        if claimant.share == other.share:
+            rights = self.is_safe(claimant, claimant.share), self.is_safe(other, other.share)
+            return claimant.priority > other.priority and rights != (False, True)
+        mine, its = self._branches(claimant.share, other.share)
+        return (
+            mine is not None
+            and self.has_right(claimant, mine)
+            and not use.exceeds_nominal(mine, claimant.amounts)
+            and (its is None or not self.is_safe(other, its))
+        )
+
+    def goes_before(self, stake: Stake, other: Stake) -> bool:
+        """Whether the other, which waits too, must not keep this job waiting."""
+        if other.is_spot or stake.is_spot:
+            return other.is_spot and not stake.is_spot
+        if stake.share == other.share:
+            return False
+        mine, its = self._branches(stake.share, other.share)
+        return (
+            mine is not None and self.has_right(stake, mine) and (its is None or not self.is_safe(other, its))
+        )
+
+    def _branches(self, share: str, other: str) -> tuple[str | None, str | None]:
+        """The shares below the first common one that lead to these two; None where it is the common one."""
+        path, others = self.tree.paths[share], self.tree.paths[other]
+        common = next(name for name in path if name in others)
+        mine, its = path.index(common), others.index(common)
+        return path[mine - 1] if mine else None, others[its - 1] if its else None
+
+
+def guarantees(tree: ShareTree, running: Iterable[Stake], waiting: WaitingStakes) -> Guarantees:
+    """Who has a right in which share, by the order of all jobs that are there."""
+    by_share: dict[str, list[Stake]] = {name: [] for name in tree.shares}
+    for stake in sorted((item for item in running if not item.is_spot), key=lambda item: item.place):
+        by_share[stake.share].append(stake)
+    rightful: dict[str, list[Stake]] = {}
+    for name in tree.upwards:
+        if name != ROOT:
+            below = [stake for child in tree.children[name] for stake in rightful[child]]
+            rightful[name] = below + _more_rights(tree, name, below, by_share, waiting)
+    return Guarantees(tree, {name: frozenset(s.job for s in stakes) for name, stakes in rightful.items()})
+
+
+def _more_rights(
+    tree: ShareTree,
+    name: str,
+    below: list[Stake],
+    running: Mapping[str, list[Stake]],
+    waiting: WaitingStakes,
+) -> list[Stake]:
+    """The jobs that fit into what is left of the nominal amount of a share, in their order."""
+    use = ShareUse(tree, {})
+    for stake in below:
+        use.take(stake)
+    rightful, known = list[Stake](), {stake.job for stake in below}
+    blocked: dict[
+        str, int
+    ] = {}  # by share: the priority of a job that does not fit; lower ones have no right
+    unfit: set[object] = set()
+    members = [share for share in tree.shares if name in tree.paths[share]]
+    walks = [iter([WaitingStake(stake, _nothing) for stake in running[share]]) for share in members]
+    for item in merge(*walks, *map(waiting, members), key=lambda item: item.stake.place):
+        stake = item.stake
+        size = stake.share, stake.user, *sorted(stake.amounts.items())
+        is_blocked = stake.priority < blocked.get(stake.share, stake.priority) or size in unfit
+        if stake.job in known:
+            continue
+        if is_blocked or tree.divided.isdisjoint(stake.amounts):
+            item.close()
+        elif _fits(tree, use, stake, name):
+            use.take(stake)
+            rightful.append(stake)
+        else:
+            item.close()
+            if not _is_beyond_limits(tree, stake):
+                blocked.setdefault(stake.share, stake.priority)
+            unfit.add(size)
+            if len(unfit) >= MOST_UNFIT:
+                break
+    return rightful
+
+
+def _fits(tree: ShareTree, use: ShareUse, stake: Stake, name: str) -> bool:
+    """Within the nominal amount of the share, and the limits of those between."""
+    for share in tree.paths[stake.share]:
+        if share == name:
+            return not (use.exceeds_nominal(name, stake.amounts) or use.exceeds_limit(name, stake))
+        if use.exceeds_limit(share, stake):
+            return False
+    return False
+
+
+def _is_beyond_limits(tree: ShareTree, stake: Stake) -> bool:
+    """Whether the job could not run if it were alone."""
+    return ShareUse(tree, {}).shortage(stake) is not None
+
+
+def _nothing() -> None:
+    pass

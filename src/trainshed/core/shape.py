@@ -1,0 +1,47 @@
+"""The place of a waiting job in the queue, and its shape: all that decides its answer in a cycle. Pure.
+
+`core/admit.py`, `core/waiting_jobs.py` and `core/queue_order.py` use it. Jobs of one shape have the same
+demand, timeout and sites, and belong to the same lane. Where no shares are set, there is one lane.
+"""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple, TypeAlias
+
+from trainshed.core.job import Job
+from trainshed.core.share import ShareTree, is_spot
+
+Order: TypeAlias = tuple[int, datetime, str]  # a place in the queue; the last is the job's id
+Demand: TypeAlias = tuple[tuple[int, float, int, int, str], ...]  # of each pool
+Sites: TypeAlias = tuple[str, ...]  # where a job may be placed, the best first; empty: on any node
+Kind: TypeAlias = tuple[Demand, Sites]
+
+
+class ShareLane(NamedTuple):
+    """For whom a job counts."""
+
+    share: str = ""
+    is_spot: bool = False
+    user: str = ""  # where a share limits what one user may have
+
+
+Shape: TypeAlias = tuple[Demand, timedelta, Sites, ShareLane]
+
+ONE_LANE = ShareLane()
+
+
+def lane_of(job: Job, tree: ShareTree | None) -> ShareLane:
+    if tree is None:
+        return ONE_LANE
+    return ShareLane(tree.share_of(job.project), is_spot(job), tree.user_of(job))
+
+
+def shape_of(job: Job, sites: Sites = (), tree: ShareTree | None = None) -> Shape:
+    """The part of a job that decides where it fits and whether it may pass the head."""
+    spec = job.spec
+    pools = [(p.replicas, p.cpus, p.memory, p.accelerators, p.accelerator) for p in spec.pools]
+    return tuple(pools), spec.scheduling.timeout, sites, lane_of(job, tree)
+
+
+def order(job: Job) -> Order:
+    """The place of a job among those of its share, or of all where no shares are set."""
+    return (-job.spec.scheduling.priority, job.created_at, job.id)

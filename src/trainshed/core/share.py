@@ -1,0 +1,230 @@
+"""Shares: the tree that divides the machines among projects. Pure.
+
+`share_file.py` reads one, `core/share_use.py` counts by it, `core/guarantee.py` says who has a right to what.
+A share has a nominal amount of each divided resource: what its jobs can always have. Beyond that its jobs
+borrow what other shares lend. A project belongs to one share; a project that no share names belongs to the
+root, which has all machines and is guaranteed nothing while it has shares below it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from math import inf
+from typing import Protocol, TypeAlias
+
+from trainshed.core.errors import Invalid, Violation
+from trainshed.core.job import Job, JobSpec
+from trainshed.core.machine import in_cpus, in_gib
+
+ROOT = "root"
+CPUS, MEMORY, GPUS = "cpus", "memory", "gpus"  # any other resource is a type of GPU, as jobs name it
+SPOT = "SPOT"  # the strategy of a job that runs outside all shares
+
+Amounts: TypeAlias = Mapping[str, float]  # by resource; memory in bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    name: str
+    parent: str = ROOT
+    projects: tuple[str, ...] = ()
+    nominal: Amounts = field(default_factory=dict[str, float])
+    borrow: Amounts = field(default_factory=dict[str, float])  # at most beyond it; not named: no limit
+    lend: Amounts = field(default_factory=dict[str, float])  # at most of what is unused; not named: all
+    per_user: Amounts = field(default_factory=dict[str, float])  # what one user may have at most
+    weight: float = 1
+
+
+class _Part(Protocol):
+    """A replica's need or its placement: `gpus` is a number or the devices."""
+
+    @property
+    def pool(self) -> int: ...
+    @property
+    def cpus(self) -> float: ...
+    @property
+    def memory(self) -> int: ...
+    @property
+    def gpus(self) -> "int | tuple[str, ...]": ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stake:
+    """What a job counts for in the tree."""
+
+    job: str
+    share: str
+    user: str = ""  # empty where no limit per user applies
+    amounts: Amounts
+    priority: int = 0
+    created_at: datetime
+    is_spot: bool = False
+
+    @property
+    def place(self) -> tuple[int, datetime, str]:
+        """Among the jobs of its share."""
+        return -self.priority, self.created_at, self.job
+
+
+@dataclass(frozen=True)
+class ShareTree:
+    """All shares by name, the root included. Make one with `share_tree`."""
+
+    shares: Mapping[str, Share]
+    divided: frozenset[str]  # the resources that nominal amounts are named for
+
+    @cached_property
+    def children(self) -> Mapping[str, tuple[str, ...]]:
+        below: dict[str, list[str]] = {name: [] for name in self.shares}
+        for name, share in self.shares.items():
+            if name != ROOT:
+                below[share.parent].append(name)
+        return {name: tuple(sorted(names)) for name, names in below.items()}
+
+    @cached_property
+    def paths(self) -> Mapping[str, tuple[str, ...]]:
+        """From each share up to the root."""
+        return {name: _path(self.shares, name) for name in self.shares}
+
+    @cached_property
+    def upwards(self) -> tuple[str, ...]:
+        """All shares, each after those below it."""
+        return tuple(sorted(self.shares, key=lambda name: (-len(self.paths[name]), name)))
+
+    @cached_property
+    def nominal(self) -> Mapping[str, Amounts]:
+        """Of each share. One that names none of a resource has what those below it have together."""
+        amounts: dict[str, dict[str, float]] = {}
+        for name in self.upwards:
+            named, below = self.shares[name].nominal, self.children[name]
+            amounts[name] = {
+                item: inf if name == ROOT else named.get(item, sum(amounts[child][item] for child in below))
+                for item in self.divided
+            }
+        return amounts
+
+    @cached_property
+    def _by_project(self) -> Mapping[str, str]:
+        return {project: name for name, share in self.shares.items() for project in share.projects}
+
+    def share_of(self, project: str) -> str:
+        return self._by_project.get(project, ROOT)
+
+    def limit(self, share: str, item: str) -> float:
+        """How much jobs of the share may have at most, borrowed included."""
+        return self.nominal[share].get(item, inf) + self.shares[share].borrow.get(item, inf)
+
+    def user_of(self, job: Job) -> str:
+        path = self.paths[self.share_of(job.project)]
+        return job.submitter if any(self.shares[name].per_user for name in path) else ""
+
+    def stake(self, job: Job, parts: Iterable[_Part]) -> Stake:
+        return Stake(
+            job=job.id,
+            share=self.share_of(job.project),
+            user=self.user_of(job),
+            amounts=amounts_of(job.spec, parts),
+            priority=job.spec.scheduling.priority,
+            created_at=job.created_at,
+            is_spot=is_spot(job),
+        )
+
+
+def is_spot(job: Job) -> bool:
+    return job.spec.scheduling.strategy == SPOT
+
+
+def amounts_of(spec: JobSpec, parts: Iterable[_Part]) -> Amounts:
+    """What these replicas count for: GPUs by their number, and by the type that the job names."""
+    amounts: dict[str, float] = {}
+    for part in parts:
+        gpus = part.gpus if isinstance(part.gpus, int) else len(part.gpus)
+        kind = spec.pools[part.pool].accelerator
+        counts = ((CPUS, part.cpus), (MEMORY, part.memory), (GPUS, gpus), (kind, gpus if kind else 0))
+        for item, count in counts:
+            if count:
+                amounts[item] = amounts.get(item, 0) + count
+    return amounts
+
+
+def share_tree(shares: Iterable[Share]) -> ShareTree:
+    """The tree of these shares. Raises Invalid with every violation."""
+    named = {share.name: share for share in shares}
+    faults = list(_of_parents(named))
+    if faults:
+        raise Invalid(tuple(faults))
+    named.setdefault(ROOT, Share(name=ROOT, parent=""))
+    divided = frozenset(item for share in named.values() for item in share.nominal)
+    tree = ShareTree(named, divided)
+    faults = [*_of_projects(named), *_of_amounts(tree)]
+    if faults:
+        raise Invalid(tuple(faults))
+    return tree
+
+
+def in_amount(item: str, amount: float) -> str:
+    """An amount of a resource in words."""
+    if amount == inf:
+        return f"any number of {item}"
+    if item == MEMORY:
+        return in_gib(int(amount)) if amount else "0 GiB"
+    if item == CPUS:
+        return f"{in_cpus(amount)} CPU{'' if amount == 1 else 's'}"
+    what = item if item != GPUS else "GPU" if amount == 1 else "GPUs"
+    return f"{amount:g} {what}"
+
+
+def _path(shares: Mapping[str, Share], name: str) -> tuple[str, ...]:
+    path = [name]
+    while path[-1] != ROOT:
+        path.append(shares[path[-1]].parent)
+    return tuple(path)
+
+
+def _of_parents(shares: Mapping[str, Share]) -> Iterable[Violation]:
+    known = {ROOT, *shares}
+    for name, share in shares.items():
+        if name != ROOT and share.parent not in known:
+            names = ", ".join(sorted(known))
+            yield Violation(f"share.{name}.parent", f"must be one of {names}, not '{share.parent}'.")
+            continue
+        path = [name]
+        while (above := shares[path[-1]].parent if path[-1] in shares else ROOT) in shares and above != ROOT:
+            if above in path:
+                yield Violation(f"share.{name}.parent", f"leads back to '{above}': a tree has no circles.")
+                break
+            path.append(above)
+
+
+def _of_projects(shares: Mapping[str, Share]) -> Iterable[Violation]:
+    owners: dict[str, str] = {}
+    for name, share in shares.items():
+        for project in share.projects:
+            if owners.setdefault(project, name) != name:
+                where = f"share.{name}.projects"
+                yield Violation(where, f"has '{project}', which share '{owners[project]}' has too.")
+
+
+def _of_amounts(tree: ShareTree) -> Iterable[Violation]:
+    for name, share in tree.shares.items():
+        below = tree.children[name]
+        if name == ROOT:
+            for word in ("nominal", "borrow", "lend"):
+                if getattr(share, word):
+                    yield Violation(f"share.{ROOT}.{word}", "cannot be set: the root has all machines.")
+            continue
+        for item in sorted(tree.divided):
+            if not below and item not in share.nominal:
+                why = "which other shares have: say how many, or 0."
+                yield Violation(f"share.{name}.nominal", f"must name {item}, {why}")
+            together = sum(tree.nominal[child][item] for child in below)
+            if together > share.nominal.get(item, inf):
+                has, want = in_amount(item, share.nominal[item]), in_amount(item, together)
+                text = f"is {has}, and the shares below it have {want} together: raise it, or lower theirs."
+                yield Violation(f"share.{name}.nominal.{item}", text)
+        for word in ("borrow", "lend"):
+            for item in sorted(getattr(share, word).keys() - tree.divided):
+                names = ", ".join(sorted(tree.divided)) or "none"
+                text = f"is not divided: no share has a nominal amount of it. Divided are: {names}."
+                yield Violation(f"share.{name}.{word}.{item}", text)

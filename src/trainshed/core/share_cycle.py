@@ -1,0 +1,104 @@
+"""ShareCycle: the part of a scheduling cycle that is about shares. `core/admit.py` keeps it.
+
+It counts what each share has, says whose turn it is, and refuses jobs for which their share has nothing left.
+The first job that waits at a bound of a share is its head there: a smaller one passes it only where that
+does not delay it. So no job starves behind smaller ones of its share. Jobs that have waited for long go by
+age, whatever their share has used: so none starves behind those of other shares.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from trainshed.core.guarantee import Guarantees
+from trainshed.core.refusal import Named
+from trainshed.core.share import Stake
+from trainshed.core.share_use import Rank, ShareShortage, ShareUse
+
+LONG = timedelta(days=1)  # who has waited for so long goes by age
+MOST_HEADS = 50  # bounds of shares that have a head of their own in a cycle
+
+Turn: TypeAlias = tuple[bool, bool, int, Rank, datetime, str]
+Ending: TypeAlias = tuple[datetime, Stake]  # when a job ends at the latest
+
+
+@dataclass(frozen=True, slots=True)
+class ShareHead:
+    """The first job that waits at a bound of a share."""
+
+    stake: Stake
+    named: Named
+    shortage: ShareShortage
+    starts: datetime | None  # when its share has room at the latest
+
+
+@dataclass(slots=True)
+class ShareCycle:
+    use: ShareUse
+    rights: Guarantees
+    now: datetime
+    endings: list[Ending] = field(default_factory=list[Ending])
+    heads: dict[tuple[str, str], ShareHead] = field(default_factory=dict[tuple[str, str], ShareHead])
+
+    @classmethod
+    def begin(
+        cls, use: ShareUse, rights: Guarantees, now: datetime, endings: Iterable[Ending]
+    ) -> "ShareCycle":
+        cycle = cls(use, rights, now)
+        for until, stake in endings:
+            cycle.take(stake, until)
+        return cycle
+
+    def copy(self) -> "ShareCycle":
+        return ShareCycle(self.use.copy(), self.rights, self.now, list(self.endings), dict(self.heads))
+
+    def take(self, stake: Stake, until: datetime) -> None:
+        self.use.take(stake)
+        self.endings.append((until, stake))
+
+    def turn(self, stake: Stake) -> Turn:
+        """The smallest is next: who has a right, then by priority, use of the share and age; spot last."""
+        share, waited = stake.share, self.now - stake.created_at
+        rank = () if waited >= LONG or stake.is_spot else self.use.rank(share)
+        has_no_right = not self.rights.has_right(stake, share) or bool(self.rights.tree.children[share])
+        return stake.is_spot, has_no_right, -stake.priority, rank, stake.created_at, stake.job
+
+    def shortage(self, stake: Stake, named: Named) -> tuple[ShareShortage, datetime | None] | None:
+        """Why the share has nothing for the job now, and when it has at the latest; None where it has."""
+        shortage = self.use.shortage(stake)
+        if shortage is None:
+            return None
+        bound = shortage.share, shortage.user
+        starts = self._earliest(stake, self.use, self.endings)
+        if starts is not None and len(self.heads) < MOST_HEADS:
+            self.heads.setdefault(bound, ShareHead(stake, named, shortage, starts))
+        return shortage, starts
+
+    def delayed_head(self, stake: Stake, until: datetime) -> ShareHead | None:
+        """A head of a share that could start later if this job had what it needs until then."""
+        if stake.is_spot:
+            return None
+        path, use = self.use.tree.paths[stake.share], None
+        for (share, user), head in self.heads.items():
+            if (
+                share not in path
+                or user not in ("", stake.user)
+                or self.rights.goes_before(stake, head.stake)
+            ):
+                continue
+            if use is None:
+                use = self.use.copy()
+                use.take(stake)
+            starts = self._earliest(head.stake, use, [*self.endings, (until, stake)])
+            if starts is None or head.starts is None or starts > head.starts:
+                return head
+        return None
+
+    def _earliest(self, stake: Stake, use: ShareUse, endings: Iterable[Ending]) -> datetime | None:
+        later = use.copy()
+        for until, ending in sorted(endings, key=lambda item: item[0]):
+            later.give(ending)
+            if later.shortage(stake) is None:
+                return max(until, self.now)
+        return None

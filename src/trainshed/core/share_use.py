@@ -1,0 +1,191 @@
+"""ShareUse: what each share has in use, and why a job may not have more now. Decides no order.
+
+`core/admit.py`, `core/guarantee.py` and `core/preempt.py` call it. Mutable on purpose, as `Room` is: one
+scheduling cycle counts on its own copy. Jobs that run as spot are not counted.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
+from typing import TypeAlias
+
+from trainshed.core.fleet import Node
+from trainshed.core.place import EPSILON
+from trainshed.core.share import CPUS, GPUS, MEMORY, ROOT, Amounts, ShareTree, Stake, in_amount
+
+Rank: TypeAlias = tuple[float, ...]  # the used part of the machines by weight, of each share from the top
+
+
+class Bound(StrEnum):
+    """What keeps a job of a share from having more."""
+
+    LIMIT = "LIMIT"  # the share has its nominal amount, and borrows what it may
+    LENT = "LENT"  # others have it in use, or keep it
+    USER = "USER"  # one user may have no more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareShortage:
+    """Why a job may not have what it needs now, as numbers."""
+
+    bound: Bound
+    share: str
+    item: str
+    needs: float
+    used: float
+    nominal: float = inf
+    most: float = inf  # nominal and borrowed together, or of one user
+    kept: float = 0  # unused, and not lent by its owners
+    user: str = ""
+
+    @property
+    def message(self) -> str:
+        needs = f"Needs {in_amount(self.item, self.needs)}"
+        uses = in_amount(self.item, self.used)
+        match self.bound:
+            case Bound.USER:
+                most = in_amount(self.item, self.most)
+                return f"{needs}; {self.user or 'its user'} uses {uses} of {most} in share '{self.share}'."
+            case Bound.LIMIT:
+                borrows = in_amount(self.item, self.most - self.nominal)
+                of = f"{uses} of its guaranteed {in_amount(self.item, self.nominal)}"
+                return f"{needs}; share '{self.share}' uses {of} and may borrow {borrows}."
+            case _:
+                kept = (
+                    f", and {in_amount(self.item, self.kept)} are kept by their shares" if self.kept else ""
+                )
+                of = f"{uses} of {in_amount(self.item, self.most)}"
+                where = "all shares together use" if self.share == ROOT else f"share '{self.share}' uses"
+                return f"{needs}; {where} {of}{kept}."
+
+
+def capacities(nodes: Iterable[Node]) -> Amounts:
+    amounts: dict[str, float] = {CPUS: 0, MEMORY: 0, GPUS: 0}
+    for node in nodes:
+        amounts[CPUS] += node.cpus
+        amounts[MEMORY] += node.memory
+        amounts[GPUS] += len(node.gpus)
+        if node.gpus and node.accelerator:
+            amounts[node.accelerator] = amounts.get(node.accelerator, 0) + len(node.gpus)
+    return amounts
+
+
+class ShareUse:
+    def __init__(self, tree: ShareTree, capacity: Amounts) -> None:
+        self.tree, self.capacity = tree, capacity
+        self.used: dict[tuple[str, str], float] = {}  # by share, with those below it, and resource
+        self.by_user: dict[tuple[str, str, str], float] = {}
+
+    def copy(self) -> "ShareUse":
+        twin = ShareUse(self.tree, self.capacity)
+        twin.used, twin.by_user = dict(self.used), dict(self.by_user)
+        return twin
+
+    def take(self, stake: Stake, sign: int = 1) -> None:
+        if stake.is_spot:
+            return
+        for share in self.tree.paths[stake.share]:
+            for item, amount in stake.amounts.items():
+                self.used[share, item] = self.used.get((share, item), 0) + sign * amount
+                if stake.user:
+                    key = share, stake.user, item
+                    self.by_user[key] = self.by_user.get(key, 0) + sign * amount
+
+    def give(self, stake: Stake) -> None:
+        self.take(stake, -1)
+
+    def exceeds_nominal(self, share: str, more: Amounts) -> bool:
+        """Whether the share would have more than its nominal amount of something with these."""
+        nominal = self.tree.nominal[share]
+        return any(
+            self.used.get((share, item), 0) + more[item] > nominal[item] + EPSILON
+            for item in self.tree.divided & more.keys()
+        )
+
+    def shortage(self, stake: Stake) -> ShareShortage | None:
+        """Why the job may not have what it needs now; None where it may."""
+        if stake.is_spot:
+            return None
+        return next(self._of_limits(stake), None) or next(self._of_loans(stake), None)
+
+    def rank(self, share: str) -> Rank:
+        """The smaller goes first: by the resource of which a share uses the largest part of all machines."""
+        below, path = self.tree.children[share], self.tree.paths[share]
+        parts = [self._part(name) / self.tree.shares[name].weight for name in reversed(path[:-1])]
+        if below:  # the jobs of its own projects
+            parts.append(self._part(share, below))
+        return tuple(round(part, 9) for part in parts)
+
+    def _part(self, share: str, without: tuple[str, ...] = ()) -> float:
+        """The largest part of all machines that a share has of one resource."""
+        used = self.used
+        return max(
+            (
+                (used.get((share, item), 0) - sum(used.get((name, item), 0) for name in without)) / there
+                for item, there in self.capacity.items()
+                if there
+            ),
+            default=0,
+        )
+
+    def exceeds_limit(self, share: str, stake: Stake) -> bool:
+        """Whether the job would have the share, or its user there, over its limit."""
+        return any(self._over_limits(share, stake))
+
+    def _of_limits(self, stake: Stake) -> Iterator[ShareShortage]:
+        for name in self.tree.paths[stake.share]:
+            yield from self._over_limits(name, stake)
+
+    def _over_limits(self, name: str, stake: Stake) -> Iterator[ShareShortage]:
+        tree = self.tree
+        for item, needs in stake.amounts.items():
+            used, most = self.used.get((name, item), 0), tree.limit(name, item)
+            if used + needs > most + EPSILON:
+                nominal = tree.nominal[name][item]
+                yield ShareShortage(
+                    bound=Bound.LIMIT,
+                    share=name,
+                    item=item,
+                    needs=needs,
+                    used=used,
+                    nominal=nominal,
+                    most=most,
+                )
+            own = self.by_user.get((name, stake.user, item), 0)
+            most = tree.shares[name].per_user.get(item, inf)
+            if own + needs > most + EPSILON:
+                yield ShareShortage(
+                    bound=Bound.USER, share=name, item=item, needs=needs, used=own, most=most, user=stake.user
+                )
+
+    def _of_loans(self, stake: Stake) -> Iterator[ShareShortage]:
+        """What others keep of their nominal amounts is not there, and nothing is there twice."""
+        tree, path = self.tree, self.tree.paths[stake.share]
+        for item, needs in stake.amounts.items():
+            if item not in tree.divided:
+                continue
+            kept = 0.0
+            for name in path:
+                kept += sum(self._kept(child, item) for child in tree.children[name] if child not in path)
+                most = tree.limit(name, item)
+                if name == ROOT:
+                    most = self.capacity.get(item) or inf
+                used = self.used.get((name, item), 0)
+                if kept and used + kept + needs > most + EPSILON:
+                    yield ShareShortage(
+                        bound=Bound.LENT,
+                        share=name,
+                        item=item,
+                        needs=needs,
+                        used=used,
+                        most=most,
+                        kept=kept,
+                    )
+
+    def _kept(self, share: str, item: str) -> float:
+        """What a share has unused and lends to nobody."""
+        tree = self.tree
+        used = self.used.get((share, item), 0)
+        own = tree.nominal[share][item] - tree.shares[share].lend.get(item, inf) - used
+        return max(0, own, sum(self._kept(child, item) for child in tree.children[share]))

@@ -1,0 +1,55 @@
+"""Shares for tests, ready made: name only what the test is about."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from tests.builders import T0, a_job, a_pool, seconds
+from trainshed.core.job import Job, Scheduling
+from trainshed.core.share import Share, ShareTree, share_tree
+
+
+def a_share(
+    name: str,
+    cpus: float,
+    *,
+    parent: str = "root",
+    borrow: float | None = None,
+    lend: float | None = None,
+    per_user: float | None = None,
+    weight: float = 1,
+) -> Share:
+    """A share of CPUs, for the project of its own name."""
+    return Share(
+        name=name,
+        parent=parent,
+        projects=(name,),
+        nominal={"cpus": cpus},
+        borrow={} if borrow is None else {"cpus": borrow},
+        lend={} if lend is None else {"cpus": lend},
+        per_user={} if per_user is None else {"cpus": per_user},
+        weight=weight,
+    )
+
+
+def a_tree(*shares: Share) -> ShareTree:
+    return share_tree(shares)
+
+
+def a_job_of(
+    project: str,
+    id: str,
+    cpus: float = 1,
+    *,
+    created_at: datetime = T0,
+    priority: int = 0,
+    timeout: float = 3600,
+    spot: bool = False,
+    user: str = "",
+) -> Job:
+    job = a_job(
+        a_pool(cpus=cpus),
+        id=id,
+        created_at=created_at,
+        scheduling=Scheduling(priority=priority, timeout=seconds(timeout), strategy="SPOT" if spot else ""),
+    )
+    return replace(job, project=project, submitter=user)
