@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from trainshed.core.admit import Reservation
 from trainshed.core.fleet import Admission, Node, Placement
 from trainshed.core.job import (
     Closing,
@@ -22,6 +21,7 @@ from trainshed.core.job import (
 from trainshed.core.machine import GIB
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
+from trainshed.core.snapshot import Reservation
 
 T0 = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)
 PORTS = 2222

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from datetime import datetime
 
-from tests.builders import T0, a_job, a_pool, seconds
+from tests.builders import T0, a_job, a_pool, admitted, seconds
+from trainshed.core.fleet import Admission
 from trainshed.core.job import Job, Scheduling
 from trainshed.core.share import Share, ShareTree, share_tree
 
@@ -53,3 +54,12 @@ def a_job_of(
         scheduling=Scheduling(priority=priority, timeout=seconds(timeout), strategy="SPOT" if spot else ""),
     )
     return replace(job, project=project, submitter=user)
+
+
+def started(job: Job) -> Job:
+    """Running with what it asks for."""
+    job = admitted(job)
+    assert job.status.admission is not None
+    [place] = job.status.admission.placements
+    place = replace(place, cpus=job.spec.pools[0].cpus)
+    return replace(job, status=replace(job.status, admission=Admission(placements=(place,), admitted_at=T0)))

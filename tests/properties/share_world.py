@@ -1,11 +1,20 @@
 """Random trees of shares, and random jobs of their projects."""
 
+from dataclasses import replace
+from typing import Any
+
 from hypothesis import strategies as st
 
-from tests.builders import at
+from tests.builders import T0, a_node, at
 from tests.shares import a_job_of, a_share, a_tree
-from trainshed.core.job import Job
+from trainshed.core.admit import Cycle
+from trainshed.core.fleet import Claim, Fit
+from trainshed.core.job import Closing, Job, JobState, Outcome
+from trainshed.core.preempt import preemptions
 from trainshed.core.share import Share, ShareTree
+from trainshed.core.share_use import ShareUse
+from trainshed.core.snapshot import Snapshot, held_by, is_waiting, snapshot_of
+from trainshed.core.waiting_jobs import WaitingJobs
 
 CPUS = 8  # of the one machine
 NAMES = ("a", "b", "c", "d")
@@ -54,3 +63,77 @@ def jobs(draw: st.DrawFn, most: int = 10) -> list[Job]:
         )
         for number in range(draw(st.integers(0, most)))
     ]
+
+
+class World:
+    """A machine in stepped time: cycles, admissions and preemptions as the scheduler would carry them out."""
+
+    def __init__(self, tree: ShareTree, waiting: list[Job]) -> None:
+        self.tree, self.now = tree, T0
+        self.jobs = {job.id: job for job in waiting}
+        self.starts: list[str] = []
+        self.preempted: list[tuple[str, str]] = []  # by whom, whom
+
+    @property
+    def running(self) -> list[Job]:
+        return [job for job in self.jobs.values() if job.status.admission is not None]
+
+    @property
+    def waiting(self) -> list[Job]:
+        return [job for job in self.jobs.values() if is_waiting(job)]
+
+    def snapshot(self) -> Snapshot:
+        node = a_node(cpus=CPUS)
+        return snapshot_of(self.jobs.values(), (node,), Fit.SHRINK, self.now, None, self.tree)
+
+    def cycle(self) -> Cycle:
+        """One cycle. Those that are stopped are gone before the next."""
+        for job in self.running:
+            if job.status.closing is not None:
+                status = replace(job.status, closing=None, admission=None, attempt=job.status.attempt + 1)
+                self.jobs[job.id] = replace(job, status=replace(status, state=JobState.QUEUED))
+        queue = WaitingJobs(self.waiting, {}, self.tree)
+        cycle = Cycle(self.snapshot(), self.now, queue)
+        let_in = [(job, cycle.answer(job).admission) for job in queue.in_order(cycle.refused, cycle.turn)]
+        for claim in preemptions(cycle, {}):
+            victims = tuple((item.job, self.jobs[item.job].status.attempt) for item in claim.victims)
+            stored = Claim(placements=claim.placements, victims=victims, claimed_at=self.now)
+            self._write(claim.job.id, claim=stored)
+            for item in claim.victims:
+                self.preempted.append((claim.job.id, item.job))
+                self._write(item.job, closing=Closing(outcome=Outcome.PREEMPTED, since=self.now))
+        for job, admission in let_in:
+            if admission is not None:
+                self.starts.append(job.id)
+                self._write(
+                    job.id, state=JobState.RUNNING, admission=admission, admitted_at=self.now, claim=None
+                )
+        return cycle
+
+    def settle(self) -> Cycle:
+        """Cycles until nothing changes any more. A circle would never end."""
+        for _ in range(20 + 4 * len(self.jobs) ** 2):
+            before = self.jobs.copy()
+            cycle = self.cycle()
+            if self.jobs == before:
+                return cycle
+        raise AssertionError(f"jobs preempt each other for ever: {self.preempted[-20:]}")
+
+    def end_next(self) -> None:
+        """The running job whose time is over first ends; those of that moment with it."""
+        ends = {job.id: held_by(job, self.now).until for job in self.running}
+        self.now = max(self.now, min(ends.values()))
+        for id, until in ends.items():
+            if until <= self.now:
+                del self.jobs[id]
+
+    def use(self) -> ShareUse:
+        use = ShareUse(self.tree, {"cpus": CPUS})
+        for item in self.snapshot().held:
+            assert item.stake is not None
+            use.take(item.stake)
+        return use
+
+    def _write(self, id: str, **changes: Any) -> None:
+        job = self.jobs[id]
+        self.jobs[id] = replace(job, status=replace(job.status, **changes))

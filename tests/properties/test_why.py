@@ -13,7 +13,7 @@ from tests.properties.job_plans import Step, jobs, lives, play
 from tests.properties.job_world import World as Life
 from tests.properties.test_admit import queues, snapshots
 from trainshed.catalogue import load_catalogue
-from trainshed.core.admit import Reservation, Snapshot, admit
+from trainshed.core.admit import admit
 from trainshed.core.event import Reason
 from trainshed.core.explanation import Change, Ground, World
 from trainshed.core.fleet import Fit, Placement
@@ -21,6 +21,7 @@ from trainshed.core.history import History, history_of
 from trainshed.core.job import Job, JobSpec, JobState, Pool, Scheduling
 from trainshed.core.machine import GIB
 from trainshed.core.shape import order
+from trainshed.core.snapshot import Reservation, Snapshot
 from trainshed.core.why import explain
 
 EFFORT = settings(PROPERTY, max_examples=80)

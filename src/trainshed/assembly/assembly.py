@@ -14,10 +14,10 @@ from trainshed.assembly.services import make_services
 from trainshed.assembly.shared import SharedParts, make_shared
 from trainshed.assembly.storage import Storage, make_storage
 from trainshed.assembly.studies import Studies, make_studies
-from trainshed.core.admit import is_waiting
-from trainshed.core.job import Job
+from trainshed.core.job import Job, waits_since
 from trainshed.core.names import ReplicaName
 from trainshed.core.replica import Phase
+from trainshed.core.snapshot import is_waiting
 from trainshed.settings import Settings
 
 TICK = 10.0  # seconds between looks at everything that is not over: hints may be lost, ticks are not
@@ -73,7 +73,7 @@ class Assembly:
             queues.jobs.hint(job)
         for job in active:
             if is_waiting(job) and job.spec.scheduling.max_wait is not None:
-                queues.jobs.at(job.id, job.created_at + job.spec.scheduling.max_wait)
+                queues.jobs.at(job.id, waits_since(job) + job.spec.scheduling.max_wait)
         queues.hint_scheduler()
         for chore in self.control.chores:
             queues.chores.hint(chore)

@@ -8,10 +8,10 @@ decides nothing and writes nothing.
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from trainshed.core.admit import is_waiting
 from trainshed.core.job import Job
 from trainshed.core.shape import Sites
 from trainshed.core.share import ShareTree
+from trainshed.core.snapshot import is_waiting
 from trainshed.core.waiting_jobs import WaitingJobs
 
 

@@ -15,7 +15,6 @@ from typing import assert_never
 from trainshed.control.collector import Collector
 from trainshed.control.outputs import Outputs
 from trainshed.control.verdicts import Reporter
-from trainshed.core.admit import is_waiting
 from trainshed.core.closing import stuck
 from trainshed.core.decide import Action, Plan, Start, Stop, decide
 from trainshed.core.errors import Conflict, Hindered, NotFound, NotYet, TrainshedError, Unavailable
@@ -31,6 +30,7 @@ from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Observation, Replica
 from trainshed.core.secret import JobSecrets, has_masks, secret_names, with_secrets
 from trainshed.core.secret_port import SecretStore
+from trainshed.core.snapshot import is_waiting
 from trainshed.core.verdict import Rules
 from trainshed.core.view import STORED
 from trainshed.core.withhold import withhold

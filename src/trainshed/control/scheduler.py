@@ -15,7 +15,7 @@ from itertools import islice
 from typing import assert_never
 
 from trainshed.control.backlog import Backlog
-from trainshed.core.admit import Cycle, snapshot_of
+from trainshed.core.admit import Cycle
 from trainshed.core.errors import Conflict
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.fleet import Admission, Fit, Node
@@ -26,6 +26,7 @@ from trainshed.core.refusal import UNPLACEABLE, Refusal, in_words
 from trainshed.core.shape import Sites
 from trainshed.core.share import ShareTree
 from trainshed.core.site import placed_at
+from trainshed.core.snapshot import snapshot_of
 
 NOTED = timedelta(seconds=1)  # a shorter wait gets no line in the job's history
 MOST_LOOKS = 100  # jobs in preparation that one cycle looks at without a hint
@@ -212,7 +213,8 @@ class Scheduler:
             job.status,
             state=JobState.PENDING,
             admission=admission,
-            replicas=planned_replicas(job.spec),
+            replicas=job.status.replicas or planned_replicas(job.spec),
+            claim=None,
             prepared_at=_prepared_at(job, now),
             admitted_at=now,
             updated_at=now,

@@ -16,47 +16,27 @@ Where shares are set, a job needs room in its share too (`core/share_cycle.py`),
 share is held up by no head that has none.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
 from trainshed.core.event import Reason, Waiting
-from trainshed.core.fleet import Admission, Fit, Node, Placement
+from trainshed.core.fleet import Admission, Placement
 from trainshed.core.guarantee import WaitingStake, guarantees
-from trainshed.core.job import Job, JobState
+from trainshed.core.job import Job
 from trainshed.core.place import Room, Way, capacity, eligible, needs, total, ways
 from trainshed.core.refusal import Refusal, in_words
 from trainshed.core.shape import Kind, Shape, Sites, order, shape_of
-from trainshed.core.share import ShareTree, Stake
+from trainshed.core.share import Stake
 from trainshed.core.share_cycle import ShareCycle, Turn
 from trainshed.core.share_use import ShareUse, capacities
+from trainshed.core.snapshot import Reservation, Snapshot
 from trainshed.core.waiting_jobs import WaitingJobs
 
 MOST_BEHIND = 200  # how many shapes behind the head are refused before a cycle ends: bounds its cost
 NAMED = 3  # how many jobs a refusal names
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation:
-    """The placements of an admitted job, and when they are free again at the latest."""
-
-    job: str
-    display_name: str
-    project: str = ""
-    placements: tuple[Placement, ...]
-    until: datetime
-    stake: Stake | None = None  # where shares are set
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    nodes: tuple[Node, ...]
-    held: tuple[Reservation, ...]
-    fit: Fit = Fit.SHRINK
-    sites: Mapping[str, Sites] = field(default_factory=dict[str, Sites])  # of waiting jobs, by id
-    tree: ShareTree | None = None  # None: no shares are set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,60 +51,6 @@ class AdmissionResult:
     def waiting(self) -> Waiting | None:
         """The refusal in words."""
         return None if self.refusal is None else in_words(self.refusal)
-
-
-def held_by(job: Job, now: datetime, tree: ShareTree | None = None) -> Reservation:
-    admission = job.status.admission
-    since = job.status.started_at or job.status.admitted_at or now
-    placements = admission.placements if admission else ()
-    return Reservation(
-        job=job.id,
-        display_name=job.display_name,
-        project=job.project,
-        placements=placements,
-        until=since + job.spec.scheduling.timeout,
-        stake=None if tree is None else tree.stake(job, placements),
-    )
-
-
-def is_waiting(job: Job) -> bool:
-    """Whether the job is in the queue: a cycle looks at these jobs only."""
-    return job.status.state is JobState.QUEUED and job.status.admission is None
-
-
-def snapshot_of(
-    active: Iterable[Job],
-    nodes: tuple[Node, ...],
-    fit: Fit,
-    now: datetime,
-    sites: Mapping[str, Sites] | None = None,
-    tree: ShareTree | None = None,
-) -> Snapshot:
-    """The fleet as a cycle sees it: the nodes, and what the admitted jobs hold of them."""
-    admitted = [job for job in active if job.status.admission is not None]
-    # The same jobs are named in the same order, whichever the caller has them in.
-    admitted.sort(key=lambda job: (job.created_at, job.id))
-    reservations = with_own_gpus([held_by(job, now, tree) for job in admitted], nodes)
-    return Snapshot(nodes=nodes, held=tuple(reservations), fit=fit, sites=sites or {}, tree=tree)
-
-
-def with_own_gpus(reservations: Sequence[Reservation], nodes: Iterable[Node]) -> Sequence[Reservation]:
-    """Where a replica was moved, the GPUs it was given may be another's on its node: there it has others."""
-    claims = [(place.node, gpu) for item in reservations for place in item.placements for gpu in place.gpus]
-    if len(claims) == len(claimed := set(claims)):
-        return reservations
-    free = {node.name: [gpu for gpu in node.gpus if (node.name, gpu) not in claimed] for node in nodes}
-    used: set[tuple[str, str]] = set()
-
-    def own(place: Placement) -> Placement:
-        gpus: list[str] = []
-        for gpu in place.gpus:
-            is_anothers = (place.node, gpu) in used and bool(free.get(place.node))
-            gpus.append(free[place.node].pop(0) if is_anothers else gpu)
-            used.add((place.node, gpus[-1]))
-        return replace(place, gpus=tuple(gpus))
-
-    return [replace(item, placements=tuple(own(place) for place in item.placements)) for item in reservations]
 
 
 def admit(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> tuple[AdmissionResult, ...]:
@@ -172,15 +98,20 @@ class Cycle:
     far: Refusal | None = None  # the refusal of all jobs that are not tried
     ways: dict[Kind, tuple[Way, ...]] = field(default_factory=dict[Kind, tuple[Way, ...]])
     shares: ShareCycle | None = None  # where shares are set
+    claimed: dict[str, Refusal] = field(default_factory=dict[str, Refusal])  # where others are being stopped
+    first_refused: list[Job] = field(default_factory=list[Job])  # of each shape, where shares are set
 
     def __post_init__(self) -> None:
         self.room = Room(self.snapshot.nodes)
         self.held = list(self.snapshot.held)
+        kept = [mark.reservation for mark in self.snapshot.earmarks.values()]
+        self.held += kept
         for reservation in self.held:
             self.room.take(reservation.placements)
         if (tree := self.snapshot.tree) is not None:
             endings = [(item.until, item.stake) for item in self.held if item.stake is not None]
-            rights = guarantees(tree, [stake for _, stake in endings], self._waiting_stakes)
+            running = [item.stake for item in self.snapshot.held if item.stake is not None]
+            rights = guarantees(tree, running, self._waiting_stakes)
             use = ShareUse(tree, capacities(self.snapshot.nodes))
             self.shares = ShareCycle.begin(use, rights, self.now, endings)
 
@@ -189,6 +120,7 @@ class Cycle:
         twin.room, twin.held = self.room.copy(), list(self.held)
         twin.shares = self.shares.copy() if self.shares is not None else None
         twin.refused, twin.full, twin.heads = dict(self.refused), dict(self.full), dict(self.heads)
+        twin.claimed, twin.first_refused = dict(self.claimed), list(self.first_refused)
         return twin
 
     @property
@@ -211,7 +143,49 @@ class Cycle:
         return self.shares.turn(self.stake_of(job))
 
     def answer(self, job: Job) -> AdmissionResult:
+        if (result := self._answer_claimant(job)) is not None:
+            return result
         shape = self._shape(job)
+        was_refused = shape in self.refused
+        result = self._answer(job, shape)
+        if self.shares is not None and result.admission is None and not was_refused:
+            self.first_refused.append(job)
+        return result
+
+    def _answer_claimant(self, job: Job) -> AdmissionResult | None:
+        """The answer to a job that others are being stopped for; None for any other job."""
+        mark = self.snapshot.earmarks.get(job.id)
+        if mark is None or mark.reservation not in self.held:
+            return None
+        mine = mark.reservation
+        self.held.remove(mine)
+        self.room.give(mine.placements)
+        if self.shares is not None and mine.stake is not None:
+            self.shares.give(mine.stake, mine.until)
+        shape = self._shape(job)
+        ways = self._ways(job, (shape[0], shape[2]))
+        stake = None if self.shares is None else self.stake_of(job)
+        may_have = self.shares is None or stake is None or self.shares.use.shortage(stake) is None
+        way, placements = placed(ways, self.room) if ways and may_have else (Way(()), None)
+        if placements is not None:
+            return self._admitted(job, self._reservation(job, placements, stake), way)
+        if not mark.left:
+            return None  # nothing more comes free for it: it waits as any other
+        self.held.append(mine)
+        self.room.take(mine.placements)
+        if self.shares is not None and mine.stake is not None:
+            self.shares.take(mine.stake, mine.until)
+        stopping = tuple(item.named for item in mark.left)
+        refusal = Refusal(
+            reason=Reason.WAITS_FOR_PREEMPTED,
+            holders=stopping[:NAMED],
+            more_holders=max(0, len(stopping) - NAMED),
+            starts_by=max(item.until for item in mark.left),
+        )
+        self.claimed[job.id] = refusal
+        return AdmissionResult(job=job, refusal=refusal)
+
+    def _answer(self, job: Job, shape: Shape) -> AdmissionResult:
         if shape in self.refused:
             return AdmissionResult(job=job, refusal=self.refused[shape])
         kind = shape[0], shape[2]
@@ -225,7 +199,7 @@ class Cycle:
         if stake is not None and (refusal := self._over_share(job, stake)) is not None:
             self.refused[shape] = refusal
             return AdmissionResult(job=job, refusal=refusal)
-        way, placements = (ways[0], None) if kind in self.full else _placed(ways, self.room)
+        way, placements = (ways[0], None) if kind in self.full else placed(ways, self.room)
         if placements is not None:
             mine = self._reservation(job, placements, stake)
             if not self._delays_heads(mine):
@@ -278,6 +252,8 @@ class Cycle:
 
     def refusal_of(self, job: Job) -> Refusal | None:
         """Why the job was not admitted, after the cycle; None for a job that the cycle has no refusal for."""
+        if job.id in self.claimed:
+            return self.claimed[job.id]
         shape = self._shape(job)
         if (head := self.heads.get(shape[2])) is not None and job.id == head.job.id:
             return head.refusal
@@ -292,10 +268,13 @@ class Cycle:
 
     def stake_of(self, job: Job) -> Stake:
         """What a waiting job will count for in its share."""
-        tree, shape = self.snapshot.tree, self._shape(job)
+        tree, possible = self.snapshot.tree, self.ways_of(job)
         assert tree is not None
-        possible = self._ways(job, (shape[0], shape[2]))
         return tree.stake(job, possible[0].wanted if possible else needs(job.spec))
+
+    def ways_of(self, job: Job) -> tuple[Way, ...]:
+        shape = self._shape(job)
+        return self._ways(job, (shape[0], shape[2]))
 
     def _waiting_stakes(self, share: str) -> Iterator[WaitingStake]:
         """The waiting jobs of a share that can be placed, in order."""
@@ -342,7 +321,7 @@ class Cycle:
         later = room.copy()
         for reservation in sorted(reservations, key=lambda h: h.until):
             later.give(reservation.placements)
-            if _placed(ways, later.copy())[1] is not None:
+            if placed(ways, later.copy())[1] is not None:
                 return max(reservation.until, self.now)
         return None
 
@@ -360,7 +339,7 @@ class Cycle:
             needs=wanted,
             free=self.room.free(within, wanted.kind),
             there=capacity(nodes, wanted.kind),
-            holders=tuple((h.job, h.display_name, h.project) for h in self.held[:NAMED]),
+            holders=tuple(h.named for h in self.held[:NAMED]),
             more_holders=max(0, len(self.held) - NAMED),
             starts_by=starts,
         )
@@ -382,7 +361,7 @@ class Cycle:
         )
 
 
-def _placed(ways: tuple[Way, ...], room: Room) -> tuple[Way, tuple[Placement, ...] | None]:
+def placed(ways: tuple[Way, ...], room: Room) -> tuple[Way, tuple[Placement, ...] | None]:
     """The first way for which there is room, which is taken; None for the placements where there is none."""
     for way in ways:
         if (placements := room.place(way.wanted, way.nodes)) is not None:

@@ -13,11 +13,12 @@ from datetime import timedelta
 from itertools import takewhile
 from typing import TypeVar
 
-from trainshed.core.admit import Cycle, Snapshot, in_turn
+from trainshed.core.admit import Cycle, in_turn
 from trainshed.core.explanation import NEWEST, Change, ChangeCost, World, lasting
 from trainshed.core.job import Job, JobSpec, Outcome, Pool
 from trainshed.core.place import Amount, needs, total
 from trainshed.core.shape import order
+from trainshed.core.snapshot import Snapshot
 from trainshed.core.waiting_jobs import WaitingJobs
 
 MOST_ANSWERS = 3000  # of the scheduler's rule for one explanation: bounds the cost

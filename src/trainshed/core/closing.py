@@ -14,6 +14,7 @@ from trainshed.core.job import (
     Job,
     JobState,
     Outcome,
+    Requeue,
     RestartRule,
     Status,
     planned_replicas,
@@ -26,7 +27,7 @@ from trainshed.core.restart import INTERRUPTIONS, PROGRESS, STARTS, backoff, int
 
 def may_become_cancelled(status: Status) -> bool:
     """A cancel wins over waiting, running and retrying, but not over a decided outcome."""
-    return status.closing is None or status.closing.outcome is Outcome.RETRY
+    return status.closing is None or status.closing.outcome in (Outcome.RETRY, Outcome.PREEMPTED)
 
 
 def cancelled(status: Status, now: datetime) -> Closing:
@@ -93,6 +94,11 @@ def retry(replica: Replica, now: datetime) -> Closing:
     return Closing(outcome=Outcome.RETRY, since=now, failure=failure)
 
 
+def preempted(message: str, now: datetime) -> Closing:
+    failure = Failure(reason=Reason.PREEMPTED, message=message)
+    return Closing(outcome=Outcome.PREEMPTED, since=now, failure=failure)
+
+
 def unprepared(readiness: Readiness, now: datetime) -> Closing:
     """What the job needs before it can start cannot be prepared."""
     return _failed(
@@ -123,6 +129,8 @@ def waiting(closing: Closing, count: int, kill_at: datetime) -> Waiting:
             reason, why = Reason.CANCEL_ASKED, "Cancelled"
         case Outcome.RETRY:
             reason, why = Reason.JOB_RETRIED, "Starting over"
+        case Outcome.PREEMPTED:
+            reason, why = Reason.PREEMPTED, "Preempted"
         case Outcome.SUCCEEDED:
             reason, why = Reason.STOPPED_AFTER_PRIMARY, "The primary has succeeded"
         case Outcome.FAILED:
@@ -168,6 +176,34 @@ def next_attempt(job: Job, status: Status, closing: Closing, now: datetime) -> t
     return fresh, event
 
 
+def requeued(job: Job, status: Status, closing: Closing, now: datetime) -> tuple[Status, Event]:
+    """Back in the queue, at its old place. The next attempt counts as no retry."""
+    number, why = status.attempt + 1, closing.failure.message if closing.failure else ""
+    text = (
+        f"{why} It is in the queue again, resumes from its last checkpoint, and this counts as none of its "
+        f"{job.spec.scheduling.restart.job_retries} retries."
+    )
+    ended = {(r.pool, r.index): r.as_ended(status.attempt) for r in status.replicas}
+    waits = replace(
+        status,
+        state=JobState.QUEUED,
+        attempt=number,
+        uncounted=status.uncounted + 1,
+        admission=None,
+        closing=None,
+        hang=None,
+        requeue=Requeue(at=now, message=why),
+        waiting=Waiting(reason=Reason.PREEMPTED, message=text, remedy="It starts again by itself."),
+        replicas=tuple(replace(r, previous=ended.get((r.pool, r.index))) for r in planned_replicas(job.spec)),
+        preparing_since=None,
+        prepared_at=None,
+        admitted_at=None,
+        started_at=None,
+    )
+    event = Event(at=now, reason=Reason.PREEMPTED, message=text, severity=Severity.WARNING, attempt=number)
+    return waits, event
+
+
 def final(status: Status, closing: Closing, now: datetime) -> tuple[Status, Event]:
     severity = Severity.INFO
     match closing.outcome:
@@ -175,7 +211,7 @@ def final(status: Status, closing: Closing, now: datetime) -> tuple[Status, Even
             state, reason, text = JobState.SUCCEEDED, Reason.SUCCEEDED, "The job succeeded."
         case Outcome.CANCELLED:
             state, reason, text = JobState.CANCELLED, Reason.CANCELLED, "The job was cancelled."
-        case Outcome.FAILED | Outcome.RETRY:
+        case Outcome.FAILED | Outcome.RETRY | Outcome.PREEMPTED:
             failure = closing.failure
             state, severity = JobState.FAILED, Severity.ERROR
             reason = failure.reason if failure else Reason.PROGRAM_FAILED

@@ -15,7 +15,7 @@ from trainshed.core import closing as closings
 from trainshed.core import hold
 from trainshed.core.crash import place_of_crash, repeats
 from trainshed.core.event import Event, Reason, Severity
-from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status
+from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, waits_since
 from trainshed.core.moving import follow_moves
 from trainshed.core.names import RunKey
 from trainshed.core.readiness import READY, Readiness, ReadinessState
@@ -60,12 +60,16 @@ def decide(job: Job, seen: Iterable[Observation], now: datetime, readiness: Read
     if job.is_final:
         return Plan(status=status, actions=tuple(Stop(k, True) for k, o in runs.items() if o.alive))
     if status.cancel_asked_at is not None and closings.may_become_cancelled(status):
+        if status.admission is None:
+            status = replace(status, replicas=())  # those of the next attempt: none was ever started
         status = replace(status, state=JobState.CANCELLING, closing=closings.cancelled(status, now))
         return _close_attempt(job, status, runs, now, durable=False)
     if status.closing is not None:
         return _close_attempt(job, status, runs, now, durable=True)
     if status.admission is None:
-        return _wait(job, now, readiness)
+        # Runs of an earlier attempt that were counted as lost and came back.
+        leftovers = tuple(Stop(k, True) for k, o in runs.items() if o.alive)
+        return replace(_wait(job, now, readiness), actions=leftovers)
     return _prepared(job, _run(job, runs, now), runs, now, readiness)
 
 
@@ -88,7 +92,7 @@ def _wait(job: Job, now: datetime, readiness: Readiness) -> Plan:
     limit = job.spec.scheduling.max_wait
     if limit is None:
         return Plan(status=job.status)
-    until = job.created_at + limit
+    until = waits_since(job) + limit
     if now < until:
         return Plan(status=job.status, again_at=until)
     failure = Failure(
@@ -331,6 +335,8 @@ def _end(job: Job, status: Status, closing: Closing, now: datetime) -> Plan:
     before = replace(status, closing=closing)
     if closing.outcome is Outcome.RETRY:
         status, event = closings.next_attempt(job, status, closing, now)
+    elif closing.outcome is Outcome.PREEMPTED:
+        status, event = closings.requeued(job, status, closing, now)
     else:
         status, event = closings.final(status, closing, now)
     again = min((r.not_before for r in status.replicas if r.not_before), default=None)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from trainshed.core.admit import Snapshot
 from trainshed.core.event import Reason
 from trainshed.core.history import History
 from trainshed.core.job import Job, JobState
 from trainshed.core.machine import Catalogue
 from trainshed.core.readiness import READY, Readiness
 from trainshed.core.refusal import UNNAMED
+from trainshed.core.snapshot import Snapshot
 
 NEWEST = "~"  # the id of a job that is not submitted yet; it sorts after all other ids
 

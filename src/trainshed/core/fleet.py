@@ -61,3 +61,13 @@ class Admission:
 
     def by_replica(self) -> dict[tuple[int, int], Placement]:
         return {(p.pool, p.index): p for p in self.placements}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The recorded decision to stop jobs for a waiting one, and the places that are kept for it meanwhile."""
+
+    placements: tuple[Placement, ...]
+    victims: tuple[tuple[str, int], ...]  # the jobs to be stopped, each in this attempt
+    claimed_at: datetime
+    rule: str = ""  # why they may be stopped, in words

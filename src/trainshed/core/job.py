@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from trainshed.core.event import Reason, Waiting
-from trainshed.core.fleet import Admission
+from trainshed.core.fleet import Admission, Claim
 from trainshed.core.hang import DEFAULT_WATCH, HangRule, Suspicion
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.nfs import NfsMount
@@ -129,6 +129,7 @@ class Outcome(StrEnum):
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
     RETRY = "RETRY"
+    PREEMPTED = "PREEMPTED"  # back to the queue, for a new attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +139,14 @@ class Closing:
     outcome: Outcome
     since: datetime
     failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requeue:
+    """When a job was put back into the queue, and why."""
+
+    at: datetime
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +162,8 @@ class Status:
     waiting: Waiting | None = None
     hang: Suspicion | None = None  # a suspected hang
     failure: Failure | None = None
+    claim: Claim | None = None  # jobs are being stopped for it
+    requeue: Requeue | None = None  # the last, where it was preempted
     cancel_asked_at: datetime | None = None
     preparing_since: datetime | None = None  # when its preparation began, where it needed any
     prepared_at: datetime | None = None
@@ -219,6 +230,11 @@ class Job:
     def key(self, replica: Replica) -> RunKey:
         """The identity of the given replica's current run."""
         return RunKey(ReplicaName(self.id, self.status.attempt, replica.pool, replica.index), replica.run)
+
+
+def waits_since(job: Job) -> datetime:
+    """When the job came to the queue, for the last time."""
+    return job.created_at if job.status.requeue is None else job.status.requeue.at
 
 
 def planned_replicas(spec: JobSpec) -> tuple[Replica, ...]:

@@ -15,7 +15,7 @@ from typing import NamedTuple, assert_never
 
 from trainshed.core.event import Reason
 from trainshed.core.fleet import Placement
-from trainshed.core.job import Job, JobState, Status, planned_replicas
+from trainshed.core.job import Job, JobState, Status, planned_replicas, waits_since
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.replica import EndedRun, Exit, Phase, Replica
 
@@ -150,8 +150,8 @@ def _counted(replica: Replica, until: datetime) -> Replica:
 
 
 def _until_admitted(job: Job, status: Status, now: datetime) -> tuple[Turning, ...]:
-    """From the submit until the job was admitted, or ended without that."""
-    turnings = [Turning(job.created_at, TimeClass.QUEUED)]
+    """From the submit, or the return to the queue, until the job was admitted or ended without that."""
+    turnings = [Turning(waits_since(job), TimeClass.QUEUED)]
     if status.preparing_since is not None:
         turnings.append(Turning(status.preparing_since, TimeClass.PULLED))
         if status.prepared_at is not None:

@@ -8,9 +8,9 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterator
 
-from trainshed.core.admit import is_waiting
 from trainshed.core.job import Job
 from trainshed.core.shape import Order, order
+from trainshed.core.snapshot import is_waiting
 
 
 class QueueOrder:

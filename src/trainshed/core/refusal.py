@@ -46,6 +46,8 @@ def in_words(refusal: Refusal, hides: Callable[[Named], bool] = lambda _: False)
             remedy = "Ask for less, add a machine, or start the server with --fit shrink."
         case Reason.WAITS_FOR_CAPACITY:
             message, remedy = _no_room(refusal, hides)
+        case Reason.WAITS_FOR_PREEMPTED:
+            message, remedy = f"Waits for {_holders(refusal, hides)} to stop.", _by(refusal)
         case Reason.WAITS_FOR_SHARE:
             message, remedy = _no_share(refusal, hides)
         case _:
@@ -53,12 +55,21 @@ def in_words(refusal: Refusal, hides: Callable[[Named], bool] = lambda _: False)
     return Waiting(reason=refusal.reason, message=message, remedy=remedy)
 
 
-def _no_room(refusal: Refusal, hides: Callable[[Named], bool]) -> tuple[str, str]:
-    holders = ", ".join(_named(job, hides, "") for job in refusal.holders)
+def _holders(refusal: Refusal, hides: Callable[[Named], bool]) -> str:
     more = f" and {refusal.more_holders} more" if refusal.more_holders else ""
+    return ", ".join(_named(job, hides, "") for job in refusal.holders) + more
+
+
+def _by(refusal: Refusal) -> str:
+    by = f", by {refusal.starts_by:%Y-%m-%d %H:%M:%S} UTC" if refusal.starts_by else ""
+    return f"It starts as soon as they have stopped{by}; what they leave is kept for it."
+
+
+def _no_room(refusal: Refusal, hides: Callable[[Named], bool]) -> tuple[str, str]:
+    holders = _holders(refusal, hides)
     ends = f", by {refusal.starts_by:%Y-%m-%d %H:%M:%S} UTC at the latest" if refusal.starts_by else ""
     return (
-        f"Needs {refusal.needs}; free are {refusal.free} of {refusal.there}; held by {holders}{more}.",
+        f"Needs {refusal.needs}; free are {refusal.free} of {refusal.there}; held by {holders}.",
         f"It starts when enough of these end{ends}; cancel one, or ask for at most what is free.",
     )
 

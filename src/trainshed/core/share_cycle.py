@@ -57,6 +57,10 @@ class ShareCycle:
         self.use.take(stake)
         self.endings.append((until, stake))
 
+    def give(self, stake: Stake, until: datetime) -> None:
+        self.use.give(stake)
+        self.endings.remove((until, stake))
+
     def turn(self, stake: Stake) -> Turn:
         """The smallest is next: who has a right, then by priority, use of the share and age; spot last."""
         share, waited = stake.share, self.now - stake.created_at

@@ -15,7 +15,7 @@ from trainshed.core.explanation import Explanation, Fact, Ground, World, clock, 
 from trainshed.core.fleet import Node
 from trainshed.core.foresee import foresee
 from trainshed.core.history import MIDDLE, quantile
-from trainshed.core.job import Job, JobState
+from trainshed.core.job import Job, JobState, waits_since
 from trainshed.core.limits import without_gpus
 from trainshed.core.place import Amount, ReplicaNeed, Room, Way, capacity, eligible, needs, total, ways
 from trainshed.core.refusal import UNPLACEABLE, in_words
@@ -218,7 +218,7 @@ def _deadline(job: Job) -> tuple[Ground, ...]:
     limit = job.spec.scheduling.max_wait
     if limit is None:
         return ()
-    at = job.created_at + limit
+    at = waits_since(job) + limit
     message = f"It gives up at {clock(at)}, when its maxWaitDuration of {lasting(limit)} is over."
     return (Ground(reason=Fact.DEADLINE, message=message, at=at),)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 
-from trainshed.core.admit import in_turn, snapshot_of
+from trainshed.core.admit import in_turn
 from trainshed.core.event import Waiting
 from trainshed.core.explanation import Eta, World
 from trainshed.core.fleet import Fit
@@ -25,6 +25,7 @@ from trainshed.core.queue_order import QueueOrder
 from trainshed.core.readiness import PreparationProgress
 from trainshed.core.shape import Order, Sites, order
 from trainshed.core.share import ShareTree
+from trainshed.core.snapshot import snapshot_of
 from trainshed.service.past_runs import PastRuns
 
 FORESEEN = 50  # jobs: the start of those behind them is too far to be seen

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TypeAlias
 
-from trainshed.core.admit import in_turn, is_waiting, snapshot_of
+from trainshed.core.admit import in_turn
 from trainshed.core.event import Waiting
 from trainshed.core.explanation import NEWEST, Explanation, Ground, World
 from trainshed.core.fleet import Fit
@@ -20,6 +20,7 @@ from trainshed.core.machine import Catalogue
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.shape import Sites
 from trainshed.core.share import ShareTree
+from trainshed.core.snapshot import is_waiting, snapshot_of
 from trainshed.core.why import explain
 from trainshed.service.jobs import JobRequest, check_location
 from trainshed.service.named_secrets import NamedSecretService

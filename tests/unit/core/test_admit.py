@@ -5,12 +5,13 @@ from collections import Counter
 import pytest
 
 from tests.builders import T0, a_holder, a_job, a_node, a_placement, a_pool, admitted, at, running, seconds
-from trainshed.core.admit import MOST_BEHIND, AdmissionResult, Reservation, Snapshot, admit, held_by
+from trainshed.core.admit import MOST_BEHIND, AdmissionResult, admit
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission, Fit, Node
 from trainshed.core.job import Job, Scheduling
 from trainshed.core.machine import GIB
 from trainshed.core.place import Room
+from trainshed.core.snapshot import Reservation, Snapshot, held_by
 
 
 def a_waiting(id: str, cpus: float = 1, *, age: float = 0, priority: int = 0, timeout: float = 3600) -> Job:

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from tests.builders import T0, a_holder, a_job, a_node, a_pool, at, cancelled, running, seconds
 from trainshed.catalogue import load_catalogue
-from trainshed.core.admit import Reservation, Snapshot
 from trainshed.core.change import changes
 from trainshed.core.explanation import Change, ChangeCost, World
 from trainshed.core.fleet import Fit, Node
 from trainshed.core.history import History, history_of
 from trainshed.core.job import Job, JobState, Pool, Scheduling
 from trainshed.core.machine import GIB
+from trainshed.core.snapshot import Reservation, Snapshot
 
 LONG = Scheduling(timeout=seconds(10_000))
 

@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import T0, a_holder, a_job, a_node, a_pool, at, cancelled, closing, running, seconds
-from trainshed.core.admit import Reservation, Snapshot
 from trainshed.core.explanation import Eta, World
 from trainshed.core.fleet import Fit
 from trainshed.core.foresee import foresee, foresee_several
 from trainshed.core.history import History, history_of, rest
 from trainshed.core.job import Job, JobState, Outcome, Scheduling
 from trainshed.core.machine import Catalogue
+from trainshed.core.snapshot import Reservation, Snapshot
 
 HOUR = Scheduling(timeout=seconds(3600), grace=seconds(30))
 HOLDER = running(a_job(id="h", scheduling=HOUR))

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import T0, a_job, a_node, a_pool, at
-from trainshed.core.admit import AdmissionResult, Reservation, Snapshot, admit
+from trainshed.core.admit import AdmissionResult, admit
 from trainshed.core.event import Reason
 from trainshed.core.fleet import Fit, Node, Placement
 from trainshed.core.job import Job
+from trainshed.core.snapshot import Reservation, Snapshot
 
 A100, T4 = "NVIDIA_TESLA_A100", "NVIDIA_TESLA_T4"
 

@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import a_job, a_pool, admitted, alive, at, key, running
-from trainshed.core.admit import Reservation, with_own_gpus
 from trainshed.core.decide import decide
 from trainshed.core.event import Reason
 from trainshed.core.fleet import Node, Placement
@@ -14,6 +13,7 @@ from trainshed.core.job import Job, JobState, RestartRule, Scheduling
 from trainshed.core.ledger import account
 from trainshed.core.replica import Exit, Observation, Phase, Sight
 from trainshed.core.restart import INTERRUPTIONS
+from trainshed.core.snapshot import Reservation, with_own_gpus
 
 EVICTED = "Its node evicted it: The node was low on resource: memory."
 

@@ -1,24 +1,15 @@
 """A cycle where shares are set: who may start, whose turn it is, who waits, and with which words."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from tests.builders import T0, a_node, admitted, at
-from tests.shares import a_job_of, a_share, a_tree
-from trainshed.core.admit import AdmissionResult, admit, snapshot_of
+from tests.builders import T0, a_node, at
+from tests.shares import a_job_of, a_share, a_tree, started
+from trainshed.core.admit import AdmissionResult, admit
 from trainshed.core.event import Reason, Waiting
-from trainshed.core.fleet import Admission, Fit
+from trainshed.core.fleet import Fit
 from trainshed.core.job import Job
 from trainshed.core.share import ShareTree
-
-
-def started(job: Job) -> Job:
-    """Running with what it asks for."""
-    job = admitted(job)
-    assert job.status.admission is not None
-    [place] = job.status.admission.placements
-    place = replace(place, cpus=job.spec.pools[0].cpus)
-    return replace(job, status=replace(job.status, admission=Admission(placements=(place,), admitted_at=T0)))
+from trainshed.core.snapshot import snapshot_of
 
 
 def answers(

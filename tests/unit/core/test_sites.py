@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 from tests.builders import T0, a_job, a_node, a_pool, at
-from trainshed.core.admit import Cycle, Reservation, Snapshot, admit
+from trainshed.core.admit import Cycle, admit
 from trainshed.core.event import Reason
 from trainshed.core.fleet import Placement
 from trainshed.core.job import Job
 from trainshed.core.readiness import Readiness
 from trainshed.core.site import placed_at
+from trainshed.core.snapshot import Reservation, Snapshot
 from trainshed.core.waiting_jobs import WaitingJobs
 
 HERE, THERE = "this machine", "the cluster"

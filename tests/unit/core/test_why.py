@@ -18,7 +18,6 @@ from tests.builders import (
     seconds,
     with_replica,
 )
-from trainshed.core.admit import Reservation, Snapshot
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.explanation import Explanation, Fact, Ground, World, lasting
 from trainshed.core.fleet import Node
@@ -26,6 +25,7 @@ from trainshed.core.history import History, history_of
 from trainshed.core.job import Failure, Job, JobState, Outcome, Scheduling
 from trainshed.core.machine import Catalogue
 from trainshed.core.replica import Exit, Phase, Replica
+from trainshed.core.snapshot import Reservation, Snapshot
 from trainshed.core.verdict import Cause, Verdict
 from trainshed.core.why import MOST_LISTED, explain
 

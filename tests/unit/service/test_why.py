@@ -6,12 +6,12 @@ from datetime import datetime
 import pytest
 
 from tests.builders import T0, a_job, a_node, a_pool, admitted, at, running
-from trainshed.core.admit import is_waiting
 from trainshed.core.errors import NotFound
 from trainshed.core.event import Reason
 from trainshed.core.fleet import Fit
 from trainshed.core.job import Job, JobSpec, JobState
 from trainshed.core.machine import Catalogue
+from trainshed.core.snapshot import is_waiting
 from trainshed.service.jobs import JobRequest
 from trainshed.service.results_check import ResultsCheck
 from trainshed.service.why import WhyService

@@ -1,0 +1,173 @@
+"""Preemption over random trees and jobs: it ends, it meets every guarantee, and nobody starves."""
+
+from dataclasses import replace
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.builders import at, seconds
+from tests.properties.effort import PROPERTY
+from tests.properties.share_world import CPUS, World, jobs, trees
+from tests.shares import a_job_of, a_share, a_tree
+from trainshed.core.guarantee import Standing
+from trainshed.core.job import Job
+from trainshed.core.place import needs
+from trainshed.core.share import ShareTree
+from trainshed.core.share_use import Bound, ShareUse
+from trainshed.core.snapshot import is_waiting
+
+EFFORT = settings(PROPERTY, max_examples=200)
+batches = st.lists(jobs(6), min_size=1, max_size=4)
+
+
+def numbered(batches: list[list[Job]]) -> list[list[Job]]:
+    return [[replace(job, id=f"{n}{job.id}") for job in batch] for n, batch in enumerate(batches)]
+
+
+@EFFORT
+@given(trees(), batches)
+def test_without_an_event_from_outside_preemption_comes_to_an_end(tree: ShareTree, batches: list[list[Job]]):
+    """kueue#14543, kueue#3779: jobs that preempt each other in turn. `settle` fails where it never ends."""
+    world = World(tree, [])
+    for batch in numbered(batches):
+        world.jobs |= {job.id: job for job in batch}
+        world.settle()
+
+
+@EFFORT
+@given(trees(), batches)
+def test_nobody_is_stopped_twice_by_the_same_job_without_an_event_from_outside(
+    tree: ShareTree, batches: list[list[Job]]
+):
+    world = World(tree, [])
+    for batch in numbered(batches):
+        world.jobs |= {job.id: job for job in batch}
+        world.preempted.clear()
+        world.settle()
+        assert len(set(world.preempted)) == len(world.preempted)
+
+
+@EFFORT
+@given(trees(), batches)
+def test_who_was_stopped_for_a_job_made_it_start(tree: ShareTree, batches: list[list[Job]]):
+    """kueue#13662: room that was made for one is never another's."""
+    world = World(tree, [])
+    for batch in numbered(batches):
+        world.jobs |= {job.id: job for job in batch}
+        world.settle()
+        for claimant, _ in world.preempted:
+            assert claimant in world.starts
+
+
+@EFFORT
+@given(trees(), batches)
+def test_every_guarantee_is_met_once_preemption_has_ended(tree: ShareTree, batches: list[list[Job]]):
+    """kueue#6577. A share has its nominal amount, or no job that waits fits into what is missing of it."""
+    world = World(tree, [])
+    for batch in numbered(batches):
+        world.jobs |= {job.id: job for job in batch}
+        cycle = world.settle()
+        assert cycle.shares is not None
+        use = world.use()
+        for job in world.waiting:
+            stake = cycle.stake_of(job)
+            if cycle.shares.rights.standing(stake) is not Standing.GUARANTEED:
+                continue
+            shortage = use.shortage(stake)
+            its_user = shortage is not None and shortage.bound is Bound.USER
+            assert its_user or use.exceeds_nominal(stake.share, stake.amounts), (
+                f"{job.id} of share {stake.share} waits with a right"
+            )
+
+
+@EFFORT
+@given(trees(), batches)
+def test_only_who_borrows_or_runs_as_spot_or_has_a_lower_priority_in_the_share_is_stopped(
+    tree: ShareTree, batches: list[list[Job]]
+):
+    world = World(tree, [])
+    for batch in numbered(batches):
+        world.jobs |= {job.id: job for job in batch}
+        for _ in range(30):
+            before = len(world.preempted)
+            rights = world.cycle().shares
+            assert rights is not None
+            for claimant, victim in world.preempted[before:]:
+                one, other = world.jobs[claimant], world.jobs[victim]
+                same = tree.share_of(one.project) == tree.share_of(other.project)
+                lower = one.spec.scheduling.priority > other.spec.scheduling.priority
+                standing = rights.rights.standing(tree.stake(other, needs(other.spec)))
+                assert (same and lower) or standing is not Standing.GUARANTEED
+
+
+@EFFORT
+@given(trees(), jobs())
+def test_every_job_that_its_share_may_have_starts_at_last(tree: ShareTree, queue: list[Job]):
+    world = World(tree, queue)
+    alone = ShareUse(tree, {"cpus": CPUS})
+    possible = {job.id for job in queue if alone.shortage(tree.stake(job, needs(job.spec))) is None}
+    for _ in range(200):
+        world.settle()
+        if not world.running:
+            break
+        world.end_next()
+    assert possible <= set(world.starts)
+
+
+@EFFORT
+@given(trees(), st.lists(jobs(3), min_size=30, max_size=30), st.data())
+def test_a_job_within_its_share_is_never_passed_for_ever_by_smaller_ones(
+    tree: ShareTree, arrivals: list[list[Job]], data: st.DataObject
+):
+    shares = [
+        name
+        for name, share in tree.shares.items()
+        if share.nominal.get("cpus", 0) >= 1 and not tree.children[name] and not share.per_user
+    ]
+    assume(shares)
+    name = data.draw(st.sampled_from(shares))
+    world = World(tree, [])
+    world.jobs |= {job.id: job for job in numbered(arrivals[:1])[0]}
+    world.settle()
+    size = int(tree.nominal[name]["cpus"])
+    world.jobs["target"] = a_job_of(name, "target", size, created_at=world.now)
+    for batch in numbered(arrivals):
+        late = [
+            replace(
+                job,
+                id=f"late{job.id}",
+                created_at=world.now + seconds(1),
+                spec=replace(job.spec, scheduling=replace(job.spec.scheduling, priority=0)),
+            )
+            for job in batch
+        ]
+        world.jobs |= {job.id: job for job in late}
+        world.settle()
+        if "target" in world.starts:
+            return
+        world.end_next()
+    raise AssertionError("it never started")
+
+
+def test_the_case_of_two_shares_that_each_borrow_ends():
+    """Each has one job within its own and one that borrows; a third share wants its own back."""
+    tree = a_tree(a_share("a", 3), a_share("b", 3), a_share("c", 2))
+    world = World(tree, [a_job_of(name, f"{name}{n}", 2) for name in "ab" for n in range(2)])
+    world.settle()
+    assert len(world.running) == 4
+    world.jobs["c"] = a_job_of("c", "c", 2, created_at=at(9))
+    world.settle()
+    assert [victim for _, victim in world.preempted] in (["a1"], ["b1"])
+    assert not is_waiting(world.jobs["c"])
+
+
+def test_a_job_that_was_stopped_takes_back_nothing_while_nothing_ends():
+    """kueue#3779: the stopped job has a higher priority than the one that took its own back."""
+    tree = a_tree(a_share("a", 4), a_share("b", 4))
+    own = a_job_of("b", "own", 4, priority=9, created_at=at(-1))
+    world = World(tree, [own, a_job_of("b", "borrows", 4, priority=9)])
+    world.settle()
+    world.jobs["1"] = a_job_of("a", "1", 4, created_at=at(9))
+    world.settle()
+    assert world.preempted == [("1", "borrows")]
+    assert [job.id for job in world.waiting] == ["borrows"]
