@@ -113,7 +113,8 @@ class CustomJobHandlers:
         )
 
     async def status(self, call: Call) -> Json:
-        return render_job_status(await self._job(call))
+        job = await self._job(call)
+        return render_job_status(job) | self.own.standing(job)
 
     async def events(self, call: Call) -> Json:
         path = call.path

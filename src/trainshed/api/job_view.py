@@ -3,10 +3,11 @@
 `custom_jobs.py` renders one job by it and `job_lists.py` many, so both views have the same fields.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json
+from trainshed.core.guarantee import Standing
 from trainshed.core.job import Job
 from trainshed.core.metrics import Progress
 from trainshed.service.job_lists import JobLists
@@ -29,11 +30,19 @@ def render_job(call: Call, job: Job) -> Json:
 class OwnJobFields:
     lists: JobLists
     progress: Callable[[str], Progress | None]  # of a running job
+    standings: Callable[[], Mapping[str, Standing]] = dict[str, Standing]  # of running jobs in their shares
 
     async def of(self, jobs: Sequence[Job]) -> list[Json]:
         """What our own view adds to each of the jobs, in their order."""
         used = await self.lists.used(jobs)
-        return [render_job_row(job, used[job.id]) | self._progress(job) for job in jobs]
+        standings = self.standings()
+        return [
+            render_job_row(job, used[job.id], standings.get(job.id)) | self._progress(job) for job in jobs
+        ]
+
+    def standing(self, job: Job) -> Json:
+        standing = None if job.status.admission is None or job.is_final else self.standings().get(job.id)
+        return {} if standing is None else {"standing": standing.value}
 
     def _progress(self, job: Job) -> Json:
         progress = {} if job.is_final else render_progress(self.progress(job.id))

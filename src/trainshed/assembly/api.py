@@ -158,7 +158,7 @@ def make_handlers(
     jobs, logs, offer, clock = services.jobs, services.logs, services.offer, services.jobs.clock
     progress, access = services.metrics.board.progress, services.access
     lists = JobLists(jobs)
-    own = OwnJobFields(lists, progress)
+    own = OwnJobFields(lists, progress, services.standings)
     study_views = StudyViewHandlers(studies.service, studies.trials, studies.views)
     return Handlers(
         custom_jobs=CustomJobHandlers(jobs, logs, offer, clock, own, access.told),

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 
 from trainshed.assembly.access import Access
 from trainshed.assembly.costs import make_costs
@@ -17,9 +19,13 @@ from trainshed.control.jobs import JobLoop
 from trainshed.control.lifecycle import LifecycleSweeper
 from trainshed.control.outputs import Outputs
 from trainshed.control.queue import Work, WorkQueue
+from trainshed.control.resume import committed_outputs
 from trainshed.control.scheduler import Scheduler
 from trainshed.control.sweeper import Sweeper
+from trainshed.core.bucket_port import Buckets
+from trainshed.core.errors import TrainshedError
 from trainshed.core.fleet import Fit
+from trainshed.core.job import Job
 from trainshed.core.share import ShareTree
 from trainshed.service.costs import CostService
 from trainshed.settings import Settings
@@ -44,6 +50,15 @@ def find_shares(settings: Settings) -> Callable[[], ShareTree | None]:
     return ShareFile(settings.shares, load_catalogue().accelerators)
 
 
+async def _checkpointed_at(buckets: Buckets, job: Job) -> datetime | None:
+    """When the newest checkpoint of a job was stored; None where it has none, or that cannot be known."""
+    try:
+        committed = await committed_outputs(buckets, job.spec.output)
+    except TrainshedError:
+        return None
+    return max((unit.stored_at for unit in committed.checkpoints), default=None)
+
+
 def make_control(
     shared: SharedParts,
     storage: Storage,
@@ -64,6 +79,7 @@ def make_control(
         hint=queues.hint_scheduler,
         hint_job=queues.jobs.hint,
         shares=find_shares(shared.settings),
+        checkpointed=partial(_checkpointed_at, storage.buckets),
         cached=images.keeper.matched,
         budget=budgets.waiting,
         has_accounts=lambda: bool(access.accounts.directory.accounts),

@@ -1,5 +1,6 @@
 """What people may do, as services: one for each kind of thing. `api` puts them behind HTTP."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from trainshed.assembly.backends import Backends
@@ -10,6 +11,7 @@ from trainshed.assembly.shared import CYCLE, SharedParts
 from trainshed.assembly.storage import Storage
 from trainshed.catalogue import load_catalogue
 from trainshed.control.budgets import Budgets
+from trainshed.core.guarantee import Standing
 from trainshed.dialects.ai_platform.origin import key_of
 from trainshed.service.access import AccessService
 from trainshed.service.code import CodeService
@@ -27,6 +29,7 @@ from trainshed.service.pipelines import ModelService
 from trainshed.service.queue import QueueService
 from trainshed.service.results_check import ResultsCheck
 from trainshed.service.runtimes import RuntimeService
+from trainshed.service.share_limits import ShareLimits
 from trainshed.service.shells import ShellService
 from trainshed.service.shortage import Shortage
 from trainshed.service.stacks import StackService
@@ -61,6 +64,7 @@ class Services:
     costs: CostService
     budgets: Budgets
     access: AccessService
+    standings: Callable[[], Mapping[str, Standing]]  # of running jobs, where shares are set
 
 
 def make_services(
@@ -122,6 +126,7 @@ def make_services(
         costs=control.costs,
         budgets=control.budgets,
         access=access,
+        standings=scheduler.standings,
     )
 
 
@@ -157,6 +162,7 @@ def make_jobs(
         default_output=shared.settings.default_output,
         landing=ResultsCheck(storage.buckets),
         shortage=Shortage(backends.fleet, scheduler.fit),
+        limits=ShareLimits(scheduler.shares, backends.fleet, scheduler.fit),
         secrets=storage.secrets,
         named_secrets=named_secrets,
     )

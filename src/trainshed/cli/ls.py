@@ -135,12 +135,16 @@ def is_trial(job: Json) -> bool:
     return job.get("kind") == "trial"
 
 
+_STANDINGS = {"BORROWED": "Borrows from other shares.", "SPOT": "Runs as spot."}
+
+
 def _why(job: Json, state: str) -> str:
     if state in WAITING:
         waiting = words.part(job, "waiting")
         return str(waiting.get("message") or waiting.get("reason") or "")
     if state == "RUNNING":
         waiting = words.part(job, "waiting")  # one of its replicas cannot be started again
-        return str(waiting.get("message") or job.get("lacks") or "")
+        standing = _STANDINGS.get(str(job.get("standing")), "")
+        return str(waiting.get("message") or job.get("lacks") or standing)
     error = words.part(job, "error")
     return str(error.get("message") or "").partition("\n")[0] if state == "FAILED" else ""

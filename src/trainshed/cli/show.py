@@ -61,6 +61,13 @@ def command(client: Client, job: str, env: bool, replica: str | None, as_json: b
     click.echo("\n\n".join(filter(None, (summary, *_parts(custom_job, status, events, runs)))))
 
 
+_STANDINGS = {
+    "GUARANTEED": "guaranteed: within what its share has",
+    "BORROWED": "borrowed: it is stopped where another share wants its own back",
+    "SPOT": "spot: it is the first to be stopped",
+}
+
+
 def _summary(job: Json, status: Json, results: str = "", cost: str = "") -> str:
     """The lines of `Word  value`; what there is nothing to say about is left out."""
     paint = Paint.for_stdout()
@@ -79,6 +86,7 @@ def _facts(job: Json, status: Json, paint: Paint, results: str, cost: str) -> It
     state = paint.state(words.state(status.get("state") or job.get("state")))
     position = f", place {status['position']} in the queue" if status.get("position") else ""
     yield "State", state + (f", attempt {attempt}" if attempt else "") + position
+    yield "Stands", _STANDINGS.get(str(status.get("standing")), "")
     waiting = words.part(status, "waiting")
     if waiting:
         yield "Waits", f"{waiting.get('message', '')} [{waiting.get('reason', '')}]"

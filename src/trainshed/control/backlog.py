@@ -21,6 +21,7 @@ class Backlog:
     unseen: dict[str, Job] = field(default_factory=dict[str, Job])  # not looked at by any cycle yet
     unready: OrderedDict[str, Job] = field(default_factory=OrderedDict[str, Job])  # least recently seen first
     ready: WaitingJobs = field(default_factory=WaitingJobs)
+    claimants: dict[str, Job] = field(default_factory=dict[str, Job])  # those that others are stopped for
     marks: dict[str, int] = field(default_factory=dict[str, int])  # recorded progress of unready jobs
 
     @property
@@ -30,6 +31,10 @@ class Backlog:
 
     def follow(self, job: Job, is_deleted: bool) -> None:
         """Take in what was just committed."""
+        if not is_deleted and is_waiting(job) and job.status.claim is not None:
+            self.claimants[job.id] = job
+        else:
+            self.claimants.pop(job.id, None)
         if is_deleted or job.is_final:
             self._forget_waiting(job.id)
             self.admitted.pop(job.id, None)

@@ -15,10 +15,12 @@ from itertools import islice
 from typing import assert_never
 
 from trainshed.control.backlog import Backlog
+from trainshed.control.preemption import Checkpointed, Preempter, never, standings
 from trainshed.core.admit import Cycle
 from trainshed.core.errors import Conflict
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.fleet import Admission, Fit, Node
+from trainshed.core.guarantee import Standing
 from trainshed.core.job import Job, JobState, Status, planned_replicas
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.readiness import Readiness, ReadinessState
@@ -26,7 +28,7 @@ from trainshed.core.refusal import UNPLACEABLE, Refusal, in_words
 from trainshed.core.shape import Sites
 from trainshed.core.share import ShareTree
 from trainshed.core.site import placed_at
-from trainshed.core.snapshot import snapshot_of
+from trainshed.core.snapshot import Snapshot, snapshot_of
 
 NOTED = timedelta(seconds=1)  # a shorter wait gets no line in the job's history
 MOST_LOOKS = 100  # jobs in preparation that one cycle looks at without a hint
@@ -47,6 +49,7 @@ class Scheduler:
     cached: Callable[[Job], str] = lambda _: ""  # a sentence on the image cache that a job starts from
     budget: Callable[[str], Waiting | None] = lambda _: None  # why new jobs of a project may not start now
     has_accounts: Callable[[], bool] = lambda: False  # whether others than the owner use the server
+    checkpointed: Checkpointed = never
     backlog: Backlog = field(default_factory=Backlog)
     freed: set[str] = field(default_factory=set[str])  # ended, while their end is being written
     _hinted: dict[str, None] = field(default_factory=dict[str, None])
@@ -56,7 +59,10 @@ class Scheduler:
         default_factory=list[tuple[datetime, str]]
     )  # a heap, by when
 
+    _preempter: Preempter = field(init=False)
+
     def __post_init__(self) -> None:
+        self._preempter = Preempter(self.store, self.ring, self.hint, self.hint_job, self.checkpointed)
         self.store.on_commit(self.backlog.follow)
 
     @property
@@ -114,6 +120,7 @@ class Scheduler:
         now = self.clock.now()
         self._notice(nodes)
         unready = self._sort_by_readiness()
+        await self._preempter.stop_claimed(self.backlog.claimants.values(), self.backlog.admitted, now)
         ports: set[int] = set()
         for job in self.backlog.admitted.values():
             if job.status.admission:
@@ -124,6 +131,9 @@ class Scheduler:
             if line := self.cached(job):
                 events = *events, Event(at=now, reason=Reason.IMAGE_CACHED, message=line)
             await self._admit(job, placed, ports, events, now)
+        if self._last is not None:
+            await self._preempter.drop_stale(self._last, self.backlog.claimants, now)
+            await self._preempter.preempt(self._last, self.backlog.admitted, now)
         for job, readiness in unready:
             if readiness is None:
                 await self._note_budget(job, now)
@@ -176,9 +186,7 @@ class Scheduler:
         before, tree = _heads(self._last), self.shares()
         self.backlog.divide(tree)
         ready = self.backlog.ready
-        holders = [job for job in self.backlog.admitted.values() if job.id not in self.freed]
-        snapshot = snapshot_of(holders, nodes, self.fit, now, ready.sites, tree)
-        self._last = cycle = Cycle(snapshot, now, ready)
+        self._last = cycle = Cycle(self._snapshot(nodes, now, tree), now, ready)
         chosen: list[tuple[Job, Admission, Readiness]] = []
         taken_away: list[Job] = []  # no longer ready
         for job in ready.in_order(cycle.refused, cycle.turn):
@@ -203,6 +211,20 @@ class Scheduler:
                 if id not in before or id not in heads:
                     self._note_later(job)
         return chosen
+
+    def _snapshot(self, nodes: tuple[Node, ...], now: datetime, tree: ShareTree | None) -> Snapshot:
+        backlog = self.backlog
+        holders = [job for job in backlog.admitted.values() if job.id not in self.freed]
+        everyone = (*holders, *backlog.claimants.values())
+        return snapshot_of(everyone, nodes, self.fit, now, backlog.ready.sites, tree)
+
+    def standings(self) -> Mapping[str, Standing]:
+        """How each running job stands in its share, by id; none where no shares are set."""
+        if (tree := self.shares()) is None:
+            return {}
+        self.backlog.divide(tree)
+        now = self.clock.now()
+        return standings(Cycle(self._snapshot(self._nodes or (), now, tree), now, self.backlog.ready))
 
     async def _admit(
         self, job: Job, admission: Admission, used: set[int], events: tuple[Event, ...], now: datetime

@@ -66,7 +66,7 @@ def _waits(world: World, verdicts: Sequence[AdmissionResult], at: int) -> Ground
     for earlier in verdicts[:at]:
         room.take(earlier.admission.placements if earlier.admission else ())
     numbers = (_needs(world, verdict.job), _free(_nodes(world, verdict.job), room))
-    deadline = _deadline(verdict.job)
+    deadline = (*_requeued(verdict.job), *_deadline(verdict.job))
     refusal = verdict.refusal
     waiting = None if refusal is None else in_words(refusal, lambda named: named[0] in world.hidden)
     if waiting is None:
@@ -74,7 +74,7 @@ def _waits(world: World, verdicts: Sequence[AdmissionResult], at: int) -> Ground
             reason=Reason.WAITS_FOR_ADMISSION,
             message="There is room for it: it starts with the scheduler's next look.",
             remedy="Nothing to do.",
-            grounds=numbers,
+            grounds=(*numbers, *_requeued(verdict.job)),
         )
     reason, message, remedy = waiting.reason, waiting.message, waiting.remedy
     match reason:
@@ -212,6 +212,18 @@ def _delays(job: Job, world: World, room: Room, ahead: Sequence[AdmissionResult]
         f"it could make {other[:1].lower()}{other[1:]} wait longer."
     )
     return (Ground(reason=Fact.WOULD_DELAY, message=message, job=world.shown(first.id)),)
+
+
+def _requeued(job: Job) -> tuple[Ground, ...]:
+    """By whom it was preempted, and for whom others are."""
+    status = job.status
+    grounds: list[Ground] = []
+    if status.claim is not None:
+        grounds.append(Ground(reason=Reason.PREEMPTS, message=status.claim.rule))
+    if status.requeue is not None:
+        message = f"{status.requeue.message} That was at {clock(status.requeue.at)}."
+        grounds.append(Ground(reason=Reason.PREEMPTED, message=message, at=status.requeue.at))
+    return tuple(grounds)
 
 
 def _deadline(job: Job) -> tuple[Ground, ...]:

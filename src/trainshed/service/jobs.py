@@ -25,6 +25,7 @@ from trainshed.service.code import CodeService
 from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.named_secrets import NamedSecretService
 from trainshed.service.results_check import ResultsCheck
+from trainshed.service.share_limits import ShareLimits
 from trainshed.service.shortage import Shortage
 
 TRIES = 20  # of a guarded write: each conflict means that another writer made progress
@@ -78,6 +79,7 @@ class JobService:
     shortage: Shortage | None = None  # which GPUs a job would lack; None: not checked
     secrets: SecretStore | None = None  # None: jobs may have none
     named_secrets: NamedSecretService | None = None  # None: what jobs refer to is not checked
+    limits: ShareLimits | None = None  # what shares may have; None: not checked
 
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Store a new job. The same idempotency key again returns the same job."""
@@ -99,6 +101,8 @@ class JobService:
             events.append(Event(at=now, reason=Reason.LEFT_OUT, message=remark, severity=Severity.WARNING))
         for last in (False, False, True):
             job = self._with_output(request.job(new_id(), project, location, now, status))
+            if self.limits is not None:
+                await self.limits.check(job)
             notes = await self.landing.events(job, now) if self.landing and job.spec.output else ()
             # Before the job: a job that is there has its secrets, wherever this process dies.
             await self._keep(job.id, request.secrets)

@@ -7,6 +7,7 @@ unknown fields.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from trainshed.core.guarantee import Standing
 from trainshed.core.job import Job, JobState
 from trainshed.core.ledger import ResourceTime
 from trainshed.core.limits import without_gpus
@@ -16,7 +17,7 @@ from trainshed.wire import enums
 from trainshed.wire.job_status import render_waiting
 
 
-def render_job_row(job: Job, used: ResourceTime) -> dict[str, Any]:
+def render_job_row(job: Job, used: ResourceTime, standing: Standing | None = None) -> dict[str, Any]:
     """The fields beyond Google's, without the progress."""
     status = job.status
     row: dict[str, Any] = {"kind": job.kind or CUSTOM_JOB, "replicas": _replicas(job), "version": job.version}
@@ -28,6 +29,8 @@ def render_job_row(job: Job, used: ResourceTime) -> dict[str, Any]:
         row["lacks"] = lacks
     if used.cpu_seconds or used.gpu_seconds:
         row["usage"] = {"cpuSeconds": round(used.cpu_seconds, 3), "gpuSeconds": round(used.gpu_seconds, 3)}
+    if standing is not None:
+        row["standing"] = standing.value
     if job.submitter:
         row["submitter"] = job.submitter
     return row

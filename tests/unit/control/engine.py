@@ -16,6 +16,7 @@ from trainshed.core.fleet import Fit
 from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import Sink, Store
+from trainshed.core.share import ShareTree
 from trainshed.core.snapshot import is_waiting
 from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.jobs import JobService
@@ -72,6 +73,7 @@ class Engine:
         fit: Fit = Fit.SHRINK,
         backend: FakeBackend | None = None,
         patience: timedelta = timedelta(),
+        tree: ShareTree | None = None,
     ) -> None:
         """With `patience`, what may be over at once is written down after that time, as in the server."""
         clock = SteppedClock()
@@ -98,6 +100,7 @@ class Engine:
             hint=self._hint_scheduler,
             hint_job=self.job_queue.hint,
             noted=patience,
+            shares=lambda: tree,
         )
         self.job_queue.serve(self.loop.turn)
         self.schedule_queue.serve(self.scheduler.cycle)

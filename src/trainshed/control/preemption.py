@@ -1,0 +1,165 @@
+"""Preempter: carries out what `core/preempt.py` decides. The scheduler calls it in each cycle.
+
+First the claim is written into the status of the waiting job, then a `Closing` into that of each job to be
+stopped. The job loop stops them and puts them back into the queue. A server that dies in between finds the
+claim and writes what is missing: `stop_claimed` does that at the begin of each cycle. Nothing is stopped
+here, and no room is given away: `core/admit.py` keeps it for the claimant.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from trainshed.core import closing as closings
+from trainshed.core.admit import Cycle
+from trainshed.core.errors import Conflict
+from trainshed.core.event import Event, Reason, Severity, Waiting
+from trainshed.core.fleet import Claim
+from trainshed.core.guarantee import Standing
+from trainshed.core.job import Job
+from trainshed.core.ports import Store
+from trainshed.core.preempt import Preemption, candidates, preemptions
+
+MOST_ASKED = 50  # jobs whose last checkpoint is looked for
+PATIENCE = 2.0  # seconds that a bucket may take to say when a checkpoint was stored
+
+Checkpointed = Callable[[Job], Awaitable[datetime | None]]  # when its last checkpoint was stored
+
+
+async def never(_: Job) -> datetime | None:
+    return None
+
+
+@dataclass(slots=True)
+class Preempter:
+    store: Store
+    ring: Callable[[Job], None]
+    hint: Callable[[], None]
+    hint_job: Callable[[str], None]
+    checkpointed: Checkpointed = never
+
+    async def stop_claimed(
+        self, claimants: Iterable[Job], admitted: Mapping[str, Job], now: datetime
+    ) -> None:
+        """Write the end of every job that a stored claim names and that is not being stopped yet."""
+        for claimant in list(claimants):
+            claim = claimant.status.claim
+            for id, attempt in claim.victims if claim is not None else ():
+                victim = admitted.get(id)
+                if victim is not None and victim.status.attempt == attempt and claim is not None:
+                    await self._stop(victim, claimant, claim.rule, now)
+
+    async def drop_stale(self, cycle: Cycle, claimants: Mapping[str, Job], now: datetime) -> None:
+        """Remove the claims of jobs that could not start although all have stopped: machines have changed."""
+        for id, mark in cycle.snapshot.earmarks.items():
+            claimant = claimants.get(id)
+            if claimant is not None and not mark.left and claimant.status.claim is not None:
+                try:
+                    status = replace(claimant.status, claim=None, updated_at=now)
+                    await self.store.write(claimant, status, (), flush=False)
+                except Conflict:
+                    self.hint()
+
+    async def preempt(self, cycle: Cycle, admitted: Mapping[str, Job], now: datetime) -> None:
+        """Write the claims that follow from a cycle."""
+        if cycle.shares is None or not (able := candidates(cycle)):
+            return
+        lost = await self._losses([admitted[id] for id in able if id in admitted], now)
+        for preemption in preemptions(cycle, lost):
+            await self._claim(preemption, cycle, admitted, now)
+
+    async def _losses(self, jobs: list[Job], now: datetime) -> dict[str, timedelta]:
+        """The work of each job since its last stored checkpoint, or since its start."""
+        asked = jobs[:MOST_ASKED]
+        stored: list[datetime | None] = [None] * len(asked)
+        if len(jobs) > 1:
+            stored = await asyncio.gather(*map(self._stored_at, asked))
+        lost = {job.id: now - (job.status.started_at or now) for job in jobs}
+        for job, at in zip(asked, stored, strict=True):
+            if at is not None:
+                lost[job.id] = min(lost[job.id], now - at)
+        return lost
+
+    async def _stored_at(self, job: Job) -> datetime | None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await self.checkpointed(job)
+        except TimeoutError:
+            return None
+
+    async def _claim(
+        self, preemption: Preemption, cycle: Cycle, admitted: Mapping[str, Job], now: datetime
+    ) -> None:
+        job, victims = preemption.job, [admitted[item.job] for item in preemption.victims]
+        rule = _rule(preemption, cycle)
+        claim = Claim(
+            placements=preemption.placements,
+            victims=tuple((victim.id, victim.status.attempt) for victim in victims),
+            claimed_at=now,
+            rule=rule,
+        )
+        names = ", ".join(f"{victim.id} '{victim.display_name}'" for victim in victims)
+        text = f"{rule} Stopped for it: {names}."
+        waiting = Waiting(
+            reason=Reason.WAITS_FOR_PREEMPTED,
+            message=f"Waits for {names} to stop.",
+            remedy="It starts as soon as they have stopped.",
+        )
+        event = Event(at=now, reason=Reason.PREEMPTS, message=text, attempt=job.status.attempt)
+        status = replace(job.status, claim=claim, waiting=waiting, updated_at=now)
+        try:
+            claimant = await self.store.write(job, status, (event,))
+        except Conflict:
+            self.hint()
+            return
+        self.ring(claimant)
+        for victim in victims:
+            await self._stop(victim, claimant, rule, now)
+        self.hint()
+
+    async def _stop(self, victim: Job, claimant: Job, rule: str, now: datetime) -> None:
+        status = victim.status
+        if status.closing is not None or status.cancel_asked_at is not None or victim.is_final:
+            return
+        whom = f"job {claimant.id} '{claimant.display_name}' of project {claimant.project}"
+        closing = closings.preempted(f"Preempted by {whom}. {rule}", now)
+        assert closing.failure is not None
+        event = Event(
+            at=now,
+            reason=Reason.PREEMPTED,
+            message=closing.failure.message,
+            severity=Severity.WARNING,
+            attempt=status.attempt,
+        )
+        try:
+            written = await self.store.write(
+                victim, replace(status, closing=closing, updated_at=now), (event,)
+            )
+        except Conflict:
+            self.hint()  # the next cycle looks again whether it is to be stopped
+            return
+        self.ring(written)
+        self.hint_job(victim.id)
+
+
+def _rule(preemption: Preemption, cycle: Cycle) -> str:
+    """By what right jobs are stopped, in a sentence."""
+    shares = cycle.shares
+    assert shares is not None
+    stake = cycle.stake_of(preemption.job)
+    stakes = [item.stake for item in preemption.victims if item.stake is not None]
+    if all(shares.rights.standing(other) is Standing.SPOT for other in stakes):
+        return "Spot jobs give way to all others."
+    if all(other.share == stake.share for other in stakes):
+        return f"Its priority {stake.priority} is higher, in the same share '{stake.share}'."
+    return f"Share '{stake.share}' takes back what is its own from jobs that borrow it."
+
+
+def standings(cycle: Cycle) -> dict[str, Standing]:
+    """How each running job stands, by id; none where no shares are set."""
+    shares = cycle.shares
+    if shares is None:
+        return {}
+    stakes = ((item.job, item.stake) for item in cycle.snapshot.held)
+    return {job: shares.rights.standing(stake) for job, stake in stakes if stake is not None}

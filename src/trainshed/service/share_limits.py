@@ -1,0 +1,50 @@
+"""Refuses jobs that their share could never have, in Google's words. `service/jobs.py` calls it at a submit.
+
+A job that only has to wait for others of its share is not refused. It writes nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trainshed.core.errors import Exhausted
+from trainshed.core.fleet import Fit
+from trainshed.core.job import Job
+from trainshed.core.place import needs, ways
+from trainshed.core.ports import Backend
+from trainshed.core.share import CPUS, GPUS, MEMORY, ShareTree, in_amount
+from trainshed.core.share_use import ShareUse
+
+_METRIC = "aiplatform.googleapis.com/custom_model_training_"
+
+
+@dataclass(frozen=True, slots=True)
+class ShareLimits:
+    shares: Callable[[], ShareTree | None]
+    backend: Backend
+    fit: Fit
+
+    async def check(self, job: Job) -> None:
+        """Raise Exhausted where the job alone is more than its share, or its user there, may have."""
+        if (tree := self.shares()) is None:
+            return
+        nodes = await self.backend.nodes()
+        sites = self.backend.prepare(job.spec).sites
+        way = next(iter(ways(job.spec, nodes, self.fit, sites)), None)
+        stake = tree.stake(job, needs(job.spec, nodes) if way is None else way.wanted)
+        shortage = ShareUse(tree, {}).shortage(stake)
+        if shortage is None:
+            return
+        asks, most = in_amount(shortage.item, shortage.needs), in_amount(shortage.item, shortage.most)
+        whose = f"One user of share '{shortage.share}'" if shortage.user else f"Share '{shortage.share}'"
+        raise Exhausted(
+            f"The following quota metrics exceed quota limits: {_METRIC}{_metric(shortage.item, job)}. "
+            f"{whose} may have {most}, and the job asks for {asks}: ask for less, or have the share raised."
+        )
+
+
+def _metric(item: str, job: Job) -> str:
+    if item in (CPUS, MEMORY):
+        return item
+    kinds = [pool.accelerator for pool in job.spec.pools if pool.accelerator]
+    kind = (kinds[0] if kinds else "") if item == GPUS else item
+    return f"{kind.lower().replace('tesla_', '')}_gpus".lstrip("_")
