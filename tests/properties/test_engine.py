@@ -10,6 +10,7 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias, cast
 from unittest.mock import patch
 
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from tests.builders import a_node, a_pool, a_rule, seconds
 from tests.properties.effort import PROPERTY
 from tests.properties.job_plans import exits
+from tests.shares import a_share, a_tree
 from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate, until
 from trainshed.core.errors import Conflict, Unavailable
@@ -28,6 +30,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Store
 from trainshed.core.replica import Exit, Handle, Observation
+from trainshed.core.share import ShareTree
 from trainshed.service.jobs import JobRequest
 from trainshed.testing.backend import FakeBackend, FakeMachine
 from trainshed.testing.store import MemoryStore
@@ -45,6 +48,9 @@ class Submit:
     retries: int
     hold: float = 0  # seconds
     image: str = "trainshed/python:3"
+    project: str = "shed"
+    priority: int = 0
+    strategy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +254,12 @@ class Connection:
 class Shed:
     """The machine and the store, and whichever server runs just now."""
 
-    def __init__(self) -> None:
-        self.trouble = Trouble()
+    def __init__(self, tree: ShareTree | None = None) -> None:
+        self.trouble, self.tree = Trouble(), tree
         self.machine = FakeMachine(clock=SteppedClock(), nodes=(a_node(cpus=CPUS),))
         self.store = FlakyStore(self.trouble, self.machine)
         self.submitted: list[str] = []
+        self.projects: dict[str, str] = {}
         self.graves: list[asyncio.Task[None]] = []
         self._start_server()
 
@@ -260,7 +267,11 @@ class Shed:
         self.backend = WatchedBackend(self.machine, self.trouble)
         self.connection = Connection(self.store, self.trouble)
         self.engine = Engine(
-            self.machine, cast("Store", self.connection), backend=self.backend, patience=PATIENCE
+            self.machine,
+            cast("Store", self.connection),
+            backend=self.backend,
+            patience=PATIENCE,
+            tree=self.tree,
         )
 
     async def kill(self) -> None:
@@ -286,7 +297,7 @@ class Shed:
             case CancelOne() if self.submitted:
                 job = self.submitted[step.which % len(self.submitted)]
                 with contextlib.suppress(Conflict, Unavailable):
-                    await self.engine.jobs.cancel("shed", "here", job)
+                    await self.engine.jobs.cancel(self.projects[job], "here", job)
             case Harm():
                 alive = sorted(self.machine.alive())
                 if alive and step.how is not None:
@@ -320,10 +331,18 @@ class Shed:
         pools = tuple(replace(pool, command=words) for words in step.programs)
         rule = a_rule(restarts=step.restarts, retries=step.retries)
         scheduling = Scheduling(
-            timeout=seconds(120), grace=seconds(5), drain=seconds(10), hold=seconds(step.hold), restart=rule
+            timeout=seconds(120),
+            grace=seconds(5),
+            drain=seconds(10),
+            hold=seconds(step.hold),
+            restart=rule,
+            priority=step.priority,
+            strategy=step.strategy,
         )
         request = JobRequest(display_name="job", spec=JobSpec(pools=pools, scheduling=scheduling))
-        self.submitted.append((await self.engine.jobs.submit("shed", "here", request)).id)
+        job = await self.engine.jobs.submit(step.project, "here", request)
+        self.submitted.append(job.id)
+        self.projects[job.id] = step.project
 
     async def settled(self) -> bool:
         return not await self.store.active() and not self.machine.runs
@@ -347,11 +366,9 @@ async def _live(shed: Shed, life: list[Step]) -> None:
     assert last.status.state is JobState.SUCCEEDED, "a slot has leaked"
 
 
-@settings(PROPERTY, max_examples=60)
-@given(st.lists(steps, min_size=5, max_size=40))
-def test_whatever_goes_wrong_everything_settles_and_nothing_is_lost_or_done_twice(life: list[Step]):
+def run_life(life: list[Step], tree: ShareTree | None = None) -> None:
     async def play() -> None:
-        shed = Shed()
+        shed = Shed(tree)
         try:
             await _live(shed, life)
         finally:
@@ -362,5 +379,68 @@ def test_whatever_goes_wrong_everything_settles_and_nothing_is_lost_or_done_twic
     try:
         with patch("trainshed.service.jobs.new_id", lambda: f"{next(numbers):03d}"):
             simulate(play)
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+@settings(PROPERTY, max_examples=60)
+@given(st.lists(steps, min_size=5, max_size=40))
+def test_whatever_goes_wrong_everything_settles_and_nothing_is_lost_or_done_twice(life: list[Step]):
+    run_life(life)
+
+
+of_shares = st.builds(
+    replace,
+    submits,
+    project=st.sampled_from(["a", "b", "shed"]),
+    priority=st.sampled_from([0, 0, 1]),
+    strategy=st.sampled_from(["", "", "SPOT"]),
+)
+
+
+@settings(PROPERTY, max_examples=60)
+@given(st.lists(st.one_of(of_shares, of_shares, of_shares, steps), min_size=5, max_size=40))
+def test_the_same_holds_where_jobs_preempt_each_other(life: list[Step]):
+    run_life(life, a_tree(a_share("a", 2), a_share("b", 1)))
+
+
+async def _slowly_killed(at: int) -> tuple[list[str], list[str]]:
+    """A share takes its own back while the server dies before its write of this number."""
+    shed = Shed(a_tree(a_share("a", 2), a_share("b", 2)))
+    writes = itertools.count()
+    write = shed.store.write
+
+    async def dying_write(*args: Any, **options: Any) -> Job:
+        if next(writes) == at:
+            await shed.kill()
+            raise Unavailable("The server died.")
+        return await write(*args, **options)
+
+    try:
+        await shed.engine.open()
+        sleep = Submit((("sleep",),), 2, 0, 0)
+        await shed.play(replace(sleep, project="b"))
+        await shed.play(replace(sleep, project="b"))
+        await asyncio.sleep(30)
+        with patch.object(shed.store, "write", dying_write):
+            await shed.play(replace(sleep, project="a"))
+            await asyncio.sleep(40)
+        alive = sorted(key.name.job for key in shed.machine.alive())
+        events = [event.reason.value for event in await shed.store.events("002")]
+        assert shed.trouble.broken == []
+        return alive, events
+    finally:
+        await shed.bury()
+
+
+def test_a_server_that_dies_before_any_write_of_a_preemption_leaves_nobody_running_twice():
+    logging.disable(logging.CRITICAL)
+    try:
+        for at in range(8):
+            numbers = itertools.count(1)
+            with patch("trainshed.service.jobs.new_id", lambda numbers=numbers: f"{next(numbers):03d}"):
+                alive, events = simulate(partial(_slowly_killed, at))
+            assert alive == ["001", "003"], f"killed before write {at}"
+            assert events.count("PREEMPTED") == 2, "once when it was decided, once when it was in the queue"
     finally:
         logging.disable(logging.NOTSET)

@@ -11,6 +11,7 @@ from trainshed.assembly.shared import CYCLE, SharedParts
 from trainshed.assembly.storage import Storage
 from trainshed.catalogue import load_catalogue
 from trainshed.control.budgets import Budgets
+from trainshed.control.scheduler import Scheduler
 from trainshed.core.guarantee import Standing
 from trainshed.dialects.ai_platform.origin import key_of
 from trainshed.service.access import AccessService
@@ -112,21 +113,27 @@ def make_services(
         image_caches=images.service,
         images=ImageService(store, fleet.images, images.caches),
         nodes=NodeService(store, fleet, measuring.service.board.of),
-        queue=QueueService(
-            store,
-            fleet,
-            clock,
-            scheduler.fit,
-            reason=scheduler.reason,
-            unready=scheduler.unready,
-            sites=scheduler.sites,
-            has_accounts=scheduler.has_accounts,
-            shares=scheduler.shares,
-        ),
+        queue=make_queue(shared, storage, backends, scheduler),
         costs=control.costs,
         budgets=control.budgets,
         access=access,
         standings=scheduler.standings,
+    )
+
+
+def make_queue(
+    shared: SharedParts, storage: Storage, backends: Backends, scheduler: Scheduler
+) -> QueueService:
+    return QueueService(
+        storage.store,
+        backends.fleet,
+        shared.clock,
+        scheduler.fit,
+        reason=scheduler.reason,
+        unready=scheduler.unready,
+        sites=scheduler.sites,
+        has_accounts=scheduler.has_accounts,
+        shares=scheduler.shares,
     )
 
 

@@ -127,7 +127,7 @@ def test_what_is_claimed_is_given_to_nobody_else():
     assert (during.held[-1].job, preemptions(during, {})) == ("1", ())
     refusal = during.refusal_of(claimant)
     assert refusal is not None
-    assert refusal.holders == (("victim", "job-victim"),)
+    assert refusal.holders == (("victim", "job-victim", "b"),)
     after = cycle_of(TREE, [claimant, spot], [own])
     assert [item.job for item in after.held] == ["own", "1"]
 
