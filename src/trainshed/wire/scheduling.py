@@ -21,6 +21,7 @@ LONGEST_DRAIN = timedelta(days=1)
 LONGEST_HOLD = timedelta(days=7)
 LONGEST_BACKOFF = timedelta(hours=1)
 MOST_RETRIES = 1000
+FLEX_WAIT = timedelta(days=1)  # of a job with FLEX_START that says nothing else, as at Google
 SHORTEST_WATCH = timedelta(seconds=1)
 MOST_RANGES = 50
 
@@ -43,9 +44,10 @@ def parse_scheduling(given: job_schema.SchedulingSpec | None, path: str, faults:
 
     # For Google's two limits zero means absent; for ours it means zero.
     timeout = limited("timeout", LONGEST, _NONE) or _DEFAULT.timeout
+    max_wait = limited("max_wait_duration", LONGEST, FLEX_WAIT if given.strategy == "FLEX_START" else _NONE)
     return Scheduling(
         timeout=timeout,
-        max_wait=limited("max_wait_duration", LONGEST, _NONE) or None,
+        max_wait=max_wait or None,
         strategy=given.strategy,
         priority=given.priority,
         grace=limited("grace_period", LONGEST_GRACE, _DEFAULT.grace),

@@ -121,3 +121,15 @@ def test_a_restart_rule_out_of_range_is_refused_at_its_field(field: str, value: 
     assert list(faults(a_body(scheduling={"restartRule": rule}))) == [
         f"job_spec.scheduling.restart_rule.{field}"
     ]
+
+
+def test_a_flexible_start_waits_for_a_day_unless_the_job_says_how_long():
+    assert scheduling(strategy="FLEX_START").max_wait == timedelta(days=1)
+    assert scheduling(strategy="FLEX_START", maxWaitDuration="60s").max_wait == timedelta(seconds=60)
+    assert scheduling(strategy="FLEX_START", maxWaitDuration="0s").max_wait is None
+
+
+@pytest.mark.parametrize("strategy", ["SPOT", "LOW_COST"])
+def test_jobs_that_take_cheap_capacity_run_as_spot(strategy: str):
+    assert scheduling(strategy=strategy).is_spot
+    assert not scheduling(strategy="STANDARD").is_spot
