@@ -5,18 +5,19 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.builders import T0, a_node, at
+from tests.builders import T0, a_node, a_pool, at
 from tests.shares import a_job_of, a_share, a_tree
 from trainshed.core.admit import Cycle
-from trainshed.core.fleet import Claim, Fit
+from trainshed.core.fleet import Claim, Fit, Node
 from trainshed.core.job import Closing, Job, JobState, Outcome
 from trainshed.core.preempt import preemptions
-from trainshed.core.share import Share, ShareTree
+from trainshed.core.share import Share, ShareTree, share_tree
 from trainshed.core.share_use import ShareUse
 from trainshed.core.snapshot import Snapshot, held_by, is_waiting, snapshot_of
 from trainshed.core.waiting_jobs import WaitingJobs
 
 CPUS = 8  # of the one machine
+MACHINE = a_node(cpus=CPUS)
 NAMES = ("a", "b", "c", "d")
 amounts = st.one_of(st.none(), st.none(), st.integers(0, 4).map(float))
 
@@ -65,11 +66,57 @@ def jobs(draw: st.DrawFn, most: int = 10) -> list[Job]:
     ]
 
 
+@st.composite
+def fleets(draw: st.DrawFn) -> tuple[Node, ...]:
+    """Two or three machines of different sizes, some with GPUs."""
+    sizes = draw(st.lists(st.sampled_from([2, 3, 4, 8]), min_size=2, max_size=3))
+    gpus = [tuple(f"{n}-{gpu}" for gpu in range(draw(st.sampled_from([0, 2])))) for n in range(len(sizes))]
+    return tuple(a_node(f"n{n}", cpus=size, gpus=gpus[n]) for n, size in enumerate(sizes))
+
+
+@st.composite
+def gangs(draw: st.DrawFn) -> list[Job]:
+    """Jobs of one to three replicas, some with a GPU each, and with priorities."""
+    plain = draw(jobs(6))
+    return [
+        replace(
+            job,
+            spec=replace(
+                job.spec,
+                pools=(
+                    a_pool(
+                        draw(st.integers(1, 3)),
+                        cpus=min(job.spec.pools[0].cpus, 3),
+                        gpus=draw(st.sampled_from([0, 0, 1])),
+                    ),
+                ),
+            ),
+        )
+        for job in plain
+    ]
+
+
+@st.composite
+def trees_of_two(draw: st.DrawFn) -> ShareTree:
+    """Shares of CPUs and GPUs."""
+    cpus, gpus = st.integers(0, 4).map(float), st.integers(0, 2).map(float)
+    return share_tree(
+        Share(
+            name=name,
+            projects=(name,),
+            nominal={"cpus": draw(cpus), "gpus": draw(gpus)},
+            borrow=draw(st.sampled_from([{}, {}, {"gpus": 1.0}])),
+            lend=draw(st.sampled_from([{}, {}, {"cpus": 1.0}])),
+        )
+        for name in NAMES[: draw(st.integers(1, 3))]
+    )
+
+
 class World:
     """A machine in stepped time: cycles, admissions and preemptions as the scheduler would carry them out."""
 
-    def __init__(self, tree: ShareTree, waiting: list[Job]) -> None:
-        self.tree, self.now = tree, T0
+    def __init__(self, tree: ShareTree, waiting: list[Job], nodes: tuple[Node, ...] = (MACHINE,)) -> None:
+        self.tree, self.now, self.nodes = tree, T0, nodes
         self.jobs = {job.id: job for job in waiting}
         self.starts: list[str] = []
         self.preempted: list[tuple[str, str]] = []  # by whom, whom
@@ -83,8 +130,7 @@ class World:
         return [job for job in self.jobs.values() if is_waiting(job)]
 
     def snapshot(self) -> Snapshot:
-        node = a_node(cpus=CPUS)
-        return snapshot_of(self.jobs.values(), (node,), Fit.SHRINK, self.now, None, self.tree)
+        return snapshot_of(self.jobs.values(), self.nodes, Fit.SHRINK, self.now, None, self.tree)
 
     def cycle(self) -> Cycle:
         """One cycle. Those that are stopped are gone before the next."""

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from tests.builders import at, seconds
 from tests.properties.effort import PROPERTY
-from tests.properties.share_world import CPUS, World, jobs, trees
+from tests.properties.share_world import CPUS, World, fleets, gangs, jobs, trees, trees_of_two
 from tests.shares import a_job_of, a_share, a_tree
+from trainshed.core.fleet import Node
 from trainshed.core.guarantee import Standing
 from trainshed.core.job import Job
 from trainshed.core.place import needs
@@ -57,6 +58,20 @@ def test_who_was_stopped_for_a_job_made_it_start(tree: ShareTree, batches: list[
         world.settle()
         for claimant, _ in world.preempted:
             assert claimant in world.starts
+
+
+@EFFORT
+@given(trees_of_two(), fleets(), st.lists(gangs(), min_size=1, max_size=4))
+def test_preemption_of_gangs_with_gpus_on_several_machines_ends_and_starts_who_it_was_for(
+    tree: ShareTree, nodes: tuple[Node, ...], batches: list[list[Job]]
+):
+    world = World(tree, [], nodes)
+    for batch in numbered(batches):
+        world.jobs |= {job.id: job for job in batch}
+        world.preempted.clear()
+        world.settle()
+        assert len(set(world.preempted)) == len(world.preempted)
+        assert {claimant for claimant, _ in world.preempted} <= set(world.starts)
 
 
 @EFFORT
