@@ -200,7 +200,7 @@ def requeued(job: Job, status: Status, closing: Closing, now: datetime) -> tuple
         admitted_at=None,
         started_at=None,
     )
-    event = Event(at=now, reason=Reason.PREEMPTED, message=text, severity=Severity.WARNING, attempt=number)
+    event = Event(at=now, reason=Reason.REQUEUED, message=text, severity=Severity.WARNING, attempt=number)
     return waits, event
 
 

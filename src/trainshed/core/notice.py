@@ -197,7 +197,7 @@ def _interruption(job: Job, status: Status, events: Sequence[Event]) -> Event | 
     restarted = {r.task for r in status.replicas if r.uncounted > before.get((r.pool, r.index), 0)}
     for event in events:
         is_own = event.reason is Reason.REPLICA_RESTARTED and event.task in restarted
-        if is_own or (is_retry and event.reason is Reason.JOB_RETRIED):
+        if is_own or (is_retry and event.reason in (Reason.JOB_RETRIED, Reason.REQUEUED)):
             return None if _is_quiet(job.status, event.at) else event
     return None
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.builders import a_job, a_pool, at, running
 from tests.unit.core.test_interruptions import evicted
+from trainshed.core.closing import preempted, requeued
 from trainshed.core.decide import decide
 from trainshed.core.event import Event, Reason
 from trainshed.core.job import Failure, Job, JobState, Owner, OwnerKind, RestartRule, Scheduling, Status
@@ -150,6 +151,15 @@ def test_a_gang_that_starts_over_after_an_interruption_tells_it_once():
     assert plan.status.attempt == 1
     [notice] = notices_of(job, plan.status, plan.events)
     assert notice.kind is NoticeKind.INTERRUPTED
+
+
+def test_a_job_that_was_stopped_for_another_one_tells_it():
+    job = running(a_job())
+    job = replace(job, status=replace(job.status, closing=preempted("Preempted by job 2.", at(4))))
+    status, event = requeued(job, job.status, preempted("Preempted by job 2.", at(4)), at(5))
+    [notice] = notices_of(job, status, [event])
+    assert notice.kind is NoticeKind.INTERRUPTED
+    assert notice.sentence.startswith("Job job-1 (1) was interrupted: preempted by job 2.")
 
 
 def test_further_interruptions_within_minutes_are_not_told():
