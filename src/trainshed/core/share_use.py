@@ -110,7 +110,7 @@ class ShareUse:
         return next(self._of_limits(stake), None) or next(self._of_loans(stake), None)
 
     def rank(self, share: str) -> Rank:
-        """The smaller goes first: by the resource of which a share uses the largest part of all machines."""
+        """The smaller goes first: by the resource of which a share uses and used the largest part of all."""
         below, path = self.tree.children[share], self.tree.paths[share]
         parts = [self._part(name) / self.tree.shares[name].weight for name in reversed(path[:-1])]
         if below:  # the jobs of its own projects
@@ -118,16 +118,18 @@ class ShareUse:
         return tuple(round(part, 9) for part in parts)
 
     def _part(self, share: str, without: tuple[str, ...] = ()) -> float:
-        """The largest part of all machines that a share has of one resource."""
-        used = self.used
+        """The largest part of all machines that a share has and had lately of one resource."""
         return max(
             (
-                (used.get((share, item), 0) - sum(used.get((name, item), 0) for name in without)) / there
+                (self._counted(share, item) - sum(self._counted(name, item) for name in without)) / there
                 for item, there in self.capacity.items()
                 if there
             ),
             default=0,
         )
+
+    def _counted(self, share: str, item: str) -> float:
+        return self.used.get((share, item), 0) + self.tree.past_use.get((share, item), 0)
 
     def exceeds_limit(self, share: str, stake: Stake) -> bool:
         """Whether the job would have the share, or its user there, over its limit."""
