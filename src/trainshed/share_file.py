@@ -6,13 +6,13 @@ has until the file is right again, and says so in its log.
 """
 
 import logging
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from trainshed.core.errors import Invalid, Violation
 from trainshed.core.share import CPUS, GPUS, MEMORY, Share, ShareTree, share_tree
+from trainshed.file_mark import file_mark
 from trainshed.setting_values import SettingsError, parse_size
 
 log = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class ShareFile:
         """Raises SettingsError where the file cannot be used."""
         self._path, self._accelerators = path, accelerators
         try:
-            self._mark = self._looks()
+            self._mark = file_mark(path)
             self._tree = self._read()
         except OSError as error:
             raise SettingsError(f"--shares: cannot read {path}: {error.strerror}") from error
@@ -124,24 +124,19 @@ class ShareFile:
             raise SettingsError(f"--shares: {path}:\n{lines}") from error
 
     def __call__(self) -> ShareTree:
+        mark = file_mark(self._path)
+        if mark == self._mark:
+            return self._tree
+        self._mark = mark
         try:
-            if (mark := self._looks()) != self._mark:
-                self._mark = mark
-                self._tree = self._read()
+            self._tree = self._read()
         except OSError as error:
-            if self._mark != ():
-                log.warning(
-                    "The file of shares %s cannot be read: %s. They stay as they are.", self._path, error
-                )
-            self._mark = ()
+            log.warning("The file of shares %s cannot be read: %s. They stay as they are.", self._path, error)
         except (ValueError, RecursionError, Invalid) as error:
             log.warning("The file of shares %s is wrong: %s They stay as they are.", self._path, error)
         return self._tree
 
-    def _looks(self) -> tuple[int, ...]:
-        """What changes when the file is written."""
-        about = self._path.stat()
-        return about.st_mtime_ns, about.st_size, about.st_ino
-
     def _read(self) -> ShareTree:
+        import tomllib  # few servers need it
+
         return read_shares(tomllib.loads(self._path.read_text(encoding="utf-8")), self._accelerators)

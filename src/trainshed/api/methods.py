@@ -29,6 +29,7 @@ from trainshed.api.output import OutputOfJobs
 from trainshed.api.queue import QueueHandlers
 from trainshed.api.results import ResultHandlers
 from trainshed.api.runtimes import RuntimeHandlers
+from trainshed.api.shares import ShareHandlers, share_methods
 from trainshed.api.shells import ShellHandlers
 from trainshed.api.stacks import StackHandlers
 from trainshed.api.storage_table import StorageHandlers, storage_methods
@@ -78,6 +79,7 @@ class Handlers:
     notices: NoticeChannelHandlers
     tokens: GoogleTokens
     accounts: AccountHandlers
+    shares: ShareHandlers
 
 
 def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...]:
@@ -89,6 +91,7 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
         _row("GET", "/v1/projects", handlers.job_lists.projects, Permission.JOBS_LIST),
         _row("GET", "/metrics", handlers.metrics.prometheus, Permission.METRICS_READ),
         *account_methods(handlers.accounts),
+        *share_methods(handlers.shares),
         _row("GET", "/v1/costs", handlers.costs.find, Permission.COSTS_READ, of_server=True),
         *_console(handlers.console),
         *_notices(handlers.notices),

@@ -36,6 +36,7 @@ from trainshed.api.output import OutputOfJobs
 from trainshed.api.queue import QueueHandlers
 from trainshed.api.results import ResultHandlers
 from trainshed.api.runtimes import RuntimeHandlers
+from trainshed.api.shares import ShareHandlers
 from trainshed.api.shells import ShellHandlers
 from trainshed.api.stacks import StackHandlers
 from trainshed.api.storage_table import StorageHandlers, storage_methods
@@ -187,6 +188,7 @@ def make_handlers(
         vizier=VizierHandlers(AskedStudies(studies.service), studies.trials, study_views, clock),
         tokens=GoogleTokens(access),
         accounts=AccountHandlers(accounts),
+        shares=ShareHandlers(services.shares),
         images=ImageHandlers(services.images),
         nodes=NodeHandlers(services.nodes),
         queue=QueueHandlers(services.queue),

@@ -1,6 +1,6 @@
 """What moves jobs by itself: the scheduler, the turns of jobs, their outputs, and the chores."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -10,9 +10,9 @@ from trainshed.assembly.costs import make_costs
 from trainshed.assembly.images import ImageParts
 from trainshed.assembly.measuring import Measuring
 from trainshed.assembly.shared import SharedParts
+from trainshed.assembly.shares import Shares, make_shares
 from trainshed.assembly.storage import Storage
 from trainshed.backends.fleet import Fleet
-from trainshed.catalogue import load_catalogue
 from trainshed.control.budgets import Budgets
 from trainshed.control.janitor import Janitor
 from trainshed.control.jobs import JobLoop
@@ -26,9 +26,7 @@ from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import TrainshedError
 from trainshed.core.fleet import Fit
 from trainshed.core.job import Job
-from trainshed.core.share import ShareTree
 from trainshed.service.costs import CostService
-from trainshed.settings import Settings
 from trainshed.verdict_rules import load_rules
 
 
@@ -39,15 +37,8 @@ class Control:
     outputs: Outputs
     costs: CostService
     budgets: Budgets
+    shares: Shares
     chores: Mapping[str, Work]  # by their keys in the queue of chores
-
-
-def find_shares(settings: Settings) -> Callable[[], ShareTree | None]:
-    if settings.shares is None:
-        return lambda: None
-    from trainshed.share_file import ShareFile  # few servers need it
-
-    return ShareFile(settings.shares, load_catalogue().accelerators)
 
 
 async def _checkpointed_at(buckets: Buckets, job: Job) -> datetime | None:
@@ -70,6 +61,7 @@ def make_control(
     clock, queues = shared.clock, shared.queues
     costs = make_costs(shared, storage)
     budgets = Budgets(clock, costs.prices, costs.spent, queues.hint_scheduler, storage.store.notices.queue)
+    shares = make_shares(shared, storage)
     scheduler = Scheduler(
         store=storage.store,
         backend=fleet,
@@ -78,7 +70,7 @@ def make_control(
         ring=shared.notifier.ring,
         hint=queues.hint_scheduler,
         hint_job=queues.jobs.hint,
-        shares=find_shares(shared.settings),
+        shares=shares.past_use.tree,
         checkpointed=partial(_checkpointed_at, storage.buckets),
         cached=images.keeper.matched,
         budget=budgets.waiting,
@@ -101,6 +93,7 @@ def make_control(
         named_secrets=storage.named_secrets,
     )
     chores = {
+        "past use": shares.past_use.look,
         "look": Janitor(storage.store, storage.logs, queues.jobs.hint, storage.secrets).look,
         "code": Sweeper(storage.store, storage.code, clock).look,
         "lifecycle": LifecycleSweeper(storage.buckets, clock).look,
@@ -112,6 +105,7 @@ def make_control(
         outputs=outputs,
         costs=costs,
         budgets=budgets,
+        shares=shares,
         chores=chores,
     )
 

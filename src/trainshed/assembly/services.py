@@ -31,6 +31,7 @@ from trainshed.service.queue import QueueService
 from trainshed.service.results_check import ResultsCheck
 from trainshed.service.runtimes import RuntimeService
 from trainshed.service.share_limits import ShareLimits
+from trainshed.service.shares import ShareService
 from trainshed.service.shells import ShellService
 from trainshed.service.shortage import Shortage
 from trainshed.service.stacks import StackService
@@ -64,6 +65,7 @@ class Services:
     queue: QueueService
     costs: CostService
     budgets: Budgets
+    shares: ShareService
     access: AccessService
     standings: Callable[[], Mapping[str, Standing]]  # of running jobs, where shares are set
 
@@ -98,7 +100,7 @@ def make_services(
             unready=scheduler.unready,
             sites=scheduler.sites,
             budget=scheduler.budget,
-            shares=scheduler.shares,
+            shares=scheduler.tree,
         ),
         logs=make_logs(shared, storage),
         log_lines=LogLineService(storage.logs),
@@ -116,6 +118,9 @@ def make_services(
         queue=make_queue(shared, storage, backends, scheduler),
         costs=control.costs,
         budgets=control.budgets,
+        shares=ShareService(
+            scheduler.share_rows, control.shares.stored, shared.settings.shares, shared.queues.hint_scheduler
+        ),
         access=access,
         standings=scheduler.standings,
     )
@@ -133,7 +138,7 @@ def make_queue(
         unready=scheduler.unready,
         sites=scheduler.sites,
         has_accounts=scheduler.has_accounts,
-        shares=scheduler.shares,
+        shares=scheduler.tree,
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from trainshed.client.named_secrets import NamedSecretsClient
     from trainshed.client.notices import NoticesClient
     from trainshed.client.runtimes import RuntimesClient
+    from trainshed.client.shares import SharesClient
     from trainshed.client.storage import StorageClient
 
 
@@ -71,6 +72,12 @@ class ClientParts:
         from trainshed.client.accounts import AccountsClient
 
         return AccountsClient(self._connection)
+
+    def shares(self) -> "SharesClient":
+        """How the machines of the same server are divided among projects."""
+        from trainshed.client.shares import SharesClient
+
+        return SharesClient(self._connection)
 
     def costs(self, location: str) -> "CostsClient":
         """What jobs of the project cost at a location, "-" for all; "" for those of the whole server."""

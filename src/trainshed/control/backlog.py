@@ -22,6 +22,7 @@ class Backlog:
     unready: OrderedDict[str, Job] = field(default_factory=OrderedDict[str, Job])  # least recently seen first
     ready: WaitingJobs = field(default_factory=WaitingJobs)
     claimants: dict[str, Job] = field(default_factory=dict[str, Job])  # those that others are stopped for
+    spots: set[str] = field(default_factory=set[str])  # jobs that run as spot, or wait to
     marks: dict[str, int] = field(default_factory=dict[str, int])  # recorded progress of unready jobs
 
     @property
@@ -35,6 +36,10 @@ class Backlog:
             self.claimants[job.id] = job
         else:
             self.claimants.pop(job.id, None)
+        if is_deleted or job.is_final:
+            self.spots.discard(job.id)
+        elif job.spec.scheduling.is_spot:
+            self.spots.add(job.id)
         if is_deleted or job.is_final:
             self._forget_waiting(job.id)
             self.admitted.pop(job.id, None)
@@ -51,7 +56,8 @@ class Backlog:
 
     def divide(self, tree: ShareTree | None) -> None:
         """Group the ready jobs by these shares, where they have changed."""
-        if self.ready.tree is not tree:
+        before = self.ready.tree
+        if (before and before.shares) is not (tree and tree.shares):
             self.ready = WaitingJobs(self.ready, self.ready.sites, tree)
 
     def set_ready(self, job: Job, sites: Sites = ()) -> None:

@@ -20,6 +20,7 @@ from trainshed.core.guarantee import Standing
 from trainshed.core.job import Job
 from trainshed.core.ports import Store
 from trainshed.core.preempt import Preemption, candidates, preemptions
+from trainshed.core.refusal import UNNAMED
 
 MOST_ASKED = 50  # jobs whose last checkpoint is looked for
 PATIENCE = 2.0  # seconds that a bucket may take to say when a checkpoint was stored
@@ -38,6 +39,7 @@ class Preempter:
     hint: Callable[[], None]
     hint_job: Callable[[str], None]
     checkpointed: Checkpointed = never
+    has_accounts: Callable[[], bool] = lambda: False  # then no job is named to those of other projects
 
     async def stop_claimed(
         self, claimants: Iterable[Job], admitted: Mapping[str, Job], now: datetime
@@ -99,7 +101,7 @@ class Preempter:
             claimed_at=now,
             rule=rule,
         )
-        names = ", ".join(f"{victim.id} '{victim.display_name}'" for victim in victims)
+        names = ", ".join(self._called(victim, job) for victim in victims)
         text = f"{rule} Stopped for it: {names}."
         waiting = Waiting(
             reason=Reason.WAITS_FOR_PREEMPTED,
@@ -122,8 +124,7 @@ class Preempter:
         status = victim.status
         if status.closing is not None or status.cancel_asked_at is not None or victim.is_final:
             return
-        whom = f"job {claimant.id} '{claimant.display_name}' of project {claimant.project}"
-        closing = closings.preempted(f"Preempted by {whom}. {rule}", now)
+        closing = closings.preempted(f"Preempted by {self._called(claimant, victim)}. {rule}", now)
         assert closing.failure is not None
         event = Event(
             at=now,
@@ -142,6 +143,14 @@ class Preempter:
         self.ring(written)
         self.hint_job(victim.id)
 
+    def _called(self, job: Job, reader: Job) -> str:
+        """A job, in the history of another one."""
+        if job.project == reader.project:
+            return f"job {job.id} '{job.display_name}'"
+        if self.has_accounts():
+            return UNNAMED
+        return f"job {job.id} '{job.display_name}' of project {job.project}"
+
 
 def _rule(preemption: Preemption, cycle: Cycle) -> str:
     """By what right jobs are stopped, in a sentence."""
@@ -157,9 +166,13 @@ def _rule(preemption: Preemption, cycle: Cycle) -> str:
 
 
 def standings(cycle: Cycle) -> dict[str, Standing]:
-    """How each running job stands, by id; none where no shares are set."""
+    """How each running job stands, by id; where there are no shares, only those that run as spot."""
     shares = cycle.shares
     if shares is None:
         return {}
     stakes = ((item.job, item.stake) for item in cycle.snapshot.held)
-    return {job: shares.rights.standing(stake) for job, stake in stakes if stake is not None}
+    return {
+        job: shares.rights.standing(stake)
+        for job, stake in stakes
+        if stake is not None and (stake.is_spot or shares.rights.tree.is_divided)
+    }

@@ -26,7 +26,8 @@ from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.core.refusal import UNPLACEABLE, Refusal, in_words
 from trainshed.core.shape import Sites
-from trainshed.core.share import ShareTree
+from trainshed.core.share import UNDIVIDED, ShareTree
+from trainshed.core.share_report import ShareRow, share_rows
 from trainshed.core.site import placed_at
 from trainshed.core.snapshot import Snapshot, snapshot_of
 
@@ -62,7 +63,9 @@ class Scheduler:
     _preempter: Preempter = field(init=False)
 
     def __post_init__(self) -> None:
-        self._preempter = Preempter(self.store, self.ring, self.hint, self.hint_job, self.checkpointed)
+        self._preempter = Preempter(
+            self.store, self.ring, self.hint, self.hint_job, self.checkpointed, self.has_accounts
+        )
         self.store.on_commit(self.backlog.follow)
 
     @property
@@ -73,6 +76,11 @@ class Scheduler:
     def sites(self) -> Mapping[str, Sites]:
         """Where waiting jobs may be placed, by id; those that may be on any node are not in it."""
         return self.backlog.ready.sites
+
+    def tree(self) -> ShareTree | None:
+        """By what the jobs that are there now are divided; None: by nothing."""
+        tree = self.shares()
+        return UNDIVIDED if tree is None and self.backlog.spots else tree
 
     def unready(self) -> Mapping[str, Job]:
         """The waiting jobs for which something is still being prepared, by id. Not to be kept."""
@@ -183,7 +191,7 @@ class Scheduler:
 
     def _decide(self, nodes: tuple[Node, ...], now: datetime) -> list[tuple[Job, Admission, Readiness]]:
         """Decide which jobs may start. The refusals stay in the cycle."""
-        before, tree = _heads(self._last), self.shares()
+        before, tree = _heads(self._last), self.tree()
         self.backlog.divide(tree)
         ready = self.backlog.ready
         self._last = cycle = Cycle(self._snapshot(nodes, now, tree), now, ready)
@@ -219,12 +227,24 @@ class Scheduler:
         return snapshot_of(everyone, nodes, self.fit, now, backlog.ready.sites, tree)
 
     def standings(self) -> Mapping[str, Standing]:
-        """How each running job stands in its share, by id; none where no shares are set."""
+        """How each running job stands in its share, by id; without shares only those that run as spot."""
+        tree = self.tree()
+        return {} if tree is None else standings(self._begun(tree))
+
+    def share_rows(self) -> tuple[ShareRow, ...]:
+        """What each share has, uses and waits for; none where no shares are set."""
         if (tree := self.shares()) is None:
-            return {}
+            return ()
+        cycle, waiting = self._begun(tree), self.backlog.ready.counts()
+        for job in (*self.backlog.unready.values(), *self.backlog.unseen.values()):
+            waiting[tree.share_of(job.project)] += 1
+        return share_rows(cycle, waiting)
+
+    def _begun(self, tree: ShareTree) -> Cycle:
+        """A cycle before its first answer."""
         self.backlog.divide(tree)
         now = self.clock.now()
-        return standings(Cycle(self._snapshot(self._nodes or (), now, tree), now, self.backlog.ready))
+        return Cycle(self._snapshot(self._nodes or (), now, tree), now, self.backlog.ready)
 
     async def _admit(
         self, job: Job, admission: Admission, used: set[int], events: tuple[Event, ...], now: datetime

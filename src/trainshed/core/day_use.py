@@ -17,7 +17,6 @@ from trainshed.core.event import Reason
 from trainshed.core.job import Job, Status
 from trainshed.core.ledger import Interval, TimeClass, open_intervals
 
-SPOT = "SPOT"
 _AFTER_THE_END = (TimeClass.IDLE, TimeClass.CHECKPOINTED)  # classes of time that follow a replica's end
 _MICRO = timedelta(microseconds=1)
 
@@ -90,7 +89,7 @@ def day_uses(job: Job, status: Status, intervals: Iterable[Interval]) -> tuple[D
     """The sums of intervals that end with the write of this status; none without time."""
     ended_at = _ended_at(status)
     sums: Counter[DayUse] = Counter()
-    is_spot = job.spec.scheduling.strategy == SPOT
+    is_spot = job.spec.scheduling.is_spot
     for interval in intervals:
         if not interval.node:
             continue

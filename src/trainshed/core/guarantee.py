@@ -53,6 +53,8 @@ class Guarantees:
     def standing(self, stake: Stake) -> Standing:
         if stake.is_spot:
             return Standing.SPOT
+        if not self.tree.is_divided:
+            return Standing.GUARANTEED
         own = stake.share != ROOT and not self.tree.children[stake.share]
         return Standing.GUARANTEED if own and self.is_safe(stake, stake.share) else Standing.BORROWED
 
@@ -63,6 +65,8 @@ class Guarantees:
         if other.is_spot:
             return True
         if claimant.share == other.share:
+            if not self.tree.is_divided:
+                return False
             rights = self.is_safe(claimant, claimant.share), self.is_safe(other, other.share)
             return claimant.priority > other.priority and rights != (False, True)
         mine, its = self._branches(claimant.share, other.share)

@@ -89,7 +89,7 @@ class RestartRule:
 class Scheduling:
     timeout: timedelta = timedelta(days=7)
     max_wait: timedelta | None = None
-    strategy: str = ""
+    strategy: str = ""  # as Google names them
     priority: int = 0
     grace: timedelta = timedelta(seconds=30)  # the Kubernetes default, the same on all backends
     drain: timedelta = timedelta(seconds=60)  # how long others may run after the primary has succeeded
@@ -97,6 +97,11 @@ class Scheduling:
     hold: timedelta = timedelta()  # how long replicas of a failed job are held for inspection
     restart: RestartRule = RestartRule()
     hang: HangRule = DEFAULT_WATCH
+
+    @property
+    def is_spot(self) -> bool:
+        """Whether it runs outside all shares, and gives way to jobs that do not."""
+        return self.strategy in ("SPOT", "LOW_COST")  # the older name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

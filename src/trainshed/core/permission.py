@@ -55,6 +55,7 @@ class Permission(StrEnum):
     ROLES_READ = "roles.read"
     ROLES_WRITE = "roles.write"
     AUDIT_READ = "audit.read"
+    SHARES_WRITE = "shares.write"
 
     @property
     def reads(self) -> bool:

@@ -24,6 +24,7 @@ from trainshed.core.permission import Principal
 from trainshed.core.query import JobQuery
 from trainshed.core.readiness import PreparationProgress, Readiness
 from trainshed.core.replica import Handle, Observation
+from trainshed.core.share import ShareTree
 from trainshed.core.shell_port import Shells
 from trainshed.core.stats_port import NodeStats, Stacks, Stats
 from trainshed.core.view import Views
@@ -333,6 +334,18 @@ class DirectoryStore(Protocol):
 
     def change(self, changed: Callable[[Directory], Directory]) -> Directory:
         """What `changed` makes of it, once that is kept. Where it raises nothing has changed."""
+        ...
+
+
+class ShareStore(Protocol):
+    """Keeps the shares that were set by the API, in memory and where no kill can take them away."""
+
+    def __call__(self) -> ShareTree | None:
+        """As they are set now; None: they are not."""
+        ...
+
+    def put(self, document: Mapping[str, object]) -> None:
+        """Shares as the file has them; an empty one removes them. Raises Invalid with every violation."""
         ...
 
 

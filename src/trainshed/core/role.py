@@ -54,6 +54,7 @@ _OF_SERVER = frozenset(
         Permission.METRICS_READ,
         Permission.ACCOUNTS_READ,
         Permission.ACCOUNTS_WRITE,
+        Permission.SHARES_WRITE,
         Permission.NOTICES_WRITE,  # the server sends to whatever address a channel names
     }
 )

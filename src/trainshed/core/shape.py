@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
 from trainshed.core.job import Job
-from trainshed.core.share import ShareTree, is_spot
+from trainshed.core.share import ShareTree
 
 Order: TypeAlias = tuple[int, datetime, str]  # a place in the queue; the last is the job's id
 Demand: TypeAlias = tuple[tuple[int, float, int, int, str], ...]  # of each pool
@@ -32,7 +32,7 @@ ONE_LANE = ShareLane()
 def lane_of(job: Job, tree: ShareTree | None) -> ShareLane:
     if tree is None:
         return ONE_LANE
-    return ShareLane(tree.share_of(job.project), is_spot(job), tree.user_of(job))
+    return ShareLane(tree.share_of(job.project), job.spec.scheduling.is_spot, tree.user_of(job))
 
 
 def shape_of(job: Job, sites: Sites = (), tree: ShareTree | None = None) -> Shape:

@@ -3,7 +3,8 @@
 `share_file.py` reads one, `core/share_use.py` counts by it, `core/guarantee.py` says who has a right to what.
 A share has a nominal amount of each divided resource: what its jobs can always have. Beyond that its jobs
 borrow what other shares lend. A project belongs to one share; a project that no share names belongs to the
-root, which has all machines and is guaranteed nothing while it has shares below it.
+root, which has all machines and is guaranteed nothing while it has shares below it. Where no shares are set,
+and a spot job is there, the tree is `UNDIVIDED`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +20,6 @@ from trainshed.core.machine import in_cpus, in_gib
 
 ROOT = "root"
 CPUS, MEMORY, GPUS = "cpus", "memory", "gpus"  # any other resource is a type of GPU, as jobs name it
-SPOT = "SPOT"  # the strategy of a job that runs outside all shares
 
 Amounts: TypeAlias = Mapping[str, float]  # by resource; memory in bytes
 
@@ -73,6 +73,12 @@ class ShareTree:
 
     shares: Mapping[str, Share]
     divided: frozenset[str]  # the resources that nominal amounts are named for
+    past: Mapping[str, Amounts] = field(default_factory=dict[str, Amounts])  # what projects had lately
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether there are shares. Without any, all jobs are in the root, and only spot gives way."""
+        return len(self.shares) > 1
 
     @cached_property
     def children(self) -> Mapping[str, tuple[str, ...]]:
@@ -105,6 +111,16 @@ class ShareTree:
         return amounts
 
     @cached_property
+    def past_use(self) -> Mapping[tuple[str, str], float]:
+        """What each share, with those below it, had lately at a time of each resource."""
+        use: dict[tuple[str, str], float] = {}
+        for project, amounts in self.past.items():
+            for share in self.paths[self.share_of(project)]:
+                for item, amount in amounts.items():
+                    use[share, item] = use.get((share, item), 0) + amount
+        return use
+
+    @cached_property
     def _by_project(self) -> Mapping[str, str]:
         return {project: name for name, share in self.shares.items() for project in share.projects}
 
@@ -127,12 +143,8 @@ class ShareTree:
             amounts=amounts_of(job.spec, parts),
             priority=job.spec.scheduling.priority,
             created_at=job.created_at,
-            is_spot=is_spot(job),
+            is_spot=job.spec.scheduling.is_spot,
         )
-
-
-def is_spot(job: Job) -> bool:
-    return job.spec.scheduling.strategy == SPOT
 
 
 def amounts_of(spec: JobSpec, parts: Iterable[_Part]) -> Amounts:
@@ -228,3 +240,6 @@ def _of_amounts(tree: ShareTree) -> Iterable[Violation]:
                 names = ", ".join(sorted(tree.divided)) or "none"
                 text = f"is not divided: no share has a nominal amount of it. Divided are: {names}."
                 yield Violation(f"share.{name}.{word}.{item}", text)
+
+
+UNDIVIDED = share_tree(())

@@ -10,6 +10,7 @@ microseconds for 10,000 jobs.
 """
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
@@ -98,6 +99,13 @@ class WaitingJobs:
     def groups(self) -> tuple[Group, ...]:
         """Those that have jobs which are not set aside."""
         return tuple(self._firsts)
+
+    def counts(self) -> Counter[str]:
+        """How many jobs of each share there are, those that are set aside too."""
+        counts: Counter[str] = Counter()
+        for shape, places in self._shapes.items():
+            counts[shape[3].share] += len(places)
+        return counts
 
     def in_order(self, closed: Container[Shape], turn: Callable[[Job], Any] | None = None) -> Iterator[Job]:
         """The jobs in order. No more jobs of a shape follow once it is in `closed`.

@@ -112,7 +112,7 @@ async def test_a_role_everywhere_opens_the_same_in_every_project(team: Team, rol
 
 async def test_what_is_of_the_whole_server_is_said_in_the_table(team: Team):
     of_server = {(method.verb, method.path) for method in team.methods if method.of_server}
-    assert of_server == {("GET", "/v1/costs"), ("POST", "/v1/secrets:rotateKey")}
+    assert of_server == {("GET", "/v1/costs"), ("GET", "/v1/shares"), ("POST", "/v1/secrets:rotateKey")}
 
 
 async def test_all_projects_at_once_are_for_those_with_a_role_everywhere(team: Team):
@@ -133,7 +133,7 @@ def test_each_role_has_all_rights_of_the_one_before():
 
 def test_what_is_of_the_whole_server_comes_with_no_role_in_a_project():
     of_server = {Permission.ACCOUNTS_READ, Permission.ACCOUNTS_WRITE, Permission.METRICS_READ}
-    of_server.add(Permission.NOTICES_WRITE)
+    of_server |= {Permission.NOTICES_WRITE, Permission.SHARES_WRITE}
     assert Role.ADMIN.rights(EVERYWHERE) - Role.ADMIN.rights(MINE) == of_server
 
 

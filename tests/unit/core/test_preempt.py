@@ -6,12 +6,13 @@ from datetime import timedelta
 
 from tests.builders import T0, a_node, at, closing
 from tests.shares import a_job_of, a_share, a_tree, started
+from trainshed.control.preemption import standings
 from trainshed.core.admit import Cycle
 from trainshed.core.fleet import Claim, Fit, Placement
 from trainshed.core.guarantee import Standing
 from trainshed.core.job import Job, Outcome
 from trainshed.core.preempt import candidates, preemptions
-from trainshed.core.share import ShareTree
+from trainshed.core.share import UNDIVIDED, ShareTree
 from trainshed.core.snapshot import snapshot_of
 from trainshed.core.waiting_jobs import WaitingJobs
 
@@ -71,6 +72,17 @@ def test_spot_jobs_are_stopped_first_and_for_anybody_else():
     running = [a_job_of("b", "spot", 4, spot=True), a_job_of("b", "borrows", 4, priority=0)]
     assert stopped([a_job_of("nobody", "1", 2)], running) == {"1": ["spot"]}
     assert stopped([a_job_of("a", "1", 4)], running) == {"1": ["spot"]}
+
+
+def test_without_shares_spot_jobs_give_way_and_nobody_else_does():
+    running = [a_job_of("b", "spot", 2, spot=True), a_job_of("b", "low", 6, priority=-1)]
+    assert stopped([a_job_of("b", "1", 2)], running, tree=UNDIVIDED) == {"1": ["spot"]}
+    assert stopped([a_job_of("b", "1", 8, priority=9)], running, tree=UNDIVIDED) == {}
+
+
+def test_without_shares_only_spot_jobs_have_a_standing():
+    running = [started(a_job_of("b", "spot", 2, spot=True)), started(a_job_of("b", "other", 2))]
+    assert standings(cycle_of(UNDIVIDED, [], running)) == {"spot": Standing.SPOT}
 
 
 def test_a_spot_job_stops_nobody():

@@ -1,0 +1,23 @@
+"""How the machines are divided: by a file that the settings name, else by what was set by the API."""
+
+from dataclasses import dataclass
+
+from trainshed.assembly.shared import SharedParts
+from trainshed.assembly.storage import Storage
+from trainshed.catalogue import load_catalogue
+from trainshed.control.past_use import PastUse
+from trainshed.share_file import ShareFile
+from trainshed.stored_shares import StoredShares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    past_use: PastUse  # the shares with what their projects had lately
+    stored: StoredShares
+
+
+def make_shares(shared: SharedParts, storage: Storage) -> Shares:
+    accelerators, file = load_catalogue().accelerators, shared.settings.shares
+    stored = StoredShares(shared.settings.home / "shares.json", accelerators)
+    source = stored if file is None else ShareFile(file, accelerators)
+    return Shares(past_use=PastUse(storage.store, shared.clock, source), stored=stored)

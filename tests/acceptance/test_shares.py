@@ -1,0 +1,139 @@
+"""Shares on a real server: who is stopped for whom, what they go on from, and who may set shares."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live import LiveServer, pool, python, until
+
+# Four CPUs a job, so that one of them fills the machine. Each step is a checkpoint of its own.
+TRAINS = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+folder, resume = os.environ["TRAINSHED_CHECKPOINT_DIR"], os.environ.get("TRAINSHED_RESUME_DIR")
+first = int(open(resume + "state").read()) + 1 if resume else 0
+print("from", first, flush=True)
+for step in range(first, first + 400):
+    os.makedirs(f"{folder}step-{step:04d}", exist_ok=True)
+    open(f"{folder}step-{step:04d}/state", "w").write(str(step))
+    if resume and step > first + 3: break
+    time.sleep(0.1)
+print("done", flush=True)
+"""
+SLEEPS = python("import time; time.sleep(600)")
+SHORT = python("import time; time.sleep(1)")
+LOCATION = "locations/us-central1"
+
+
+def submit(server: LiveServer, project: str, command: list[str], **scheduling: object) -> str:
+    spec: dict[str, Any] = {"workerPoolSpecs": [pool(command)], "scheduling": scheduling}
+    spec["baseOutputDirectory"] = {"outputUriPrefix": f"gs://results/{project}"}
+    answer = server.post(
+        f"/v1/projects/{project}/{LOCATION}/customJobs", {"displayName": project, "jobSpec": spec}
+    )
+    return str(answer["name"])
+
+
+def standing(server: LiveServer, name: str) -> object:
+    return server.get(f"/v1/{name}:status").get("standing")
+
+
+def events(server: LiveServer, name: str, reason: str) -> list[str]:
+    rows = server.get(f"/v1/{name}:events")["events"]
+    return [str(row["message"]) for row in rows if row["reason"] == reason]
+
+
+@pytest.fixture
+def server() -> Iterator[LiveServer]:
+    with LiveServer("--cpus", "4", "--memory", "16GiB") as server:
+        server.post("/storage/v1/b?project=demo", {"name": "results"})
+        yield server
+        assert "Traceback" not in server.said(), server.said()
+
+
+def test_a_spot_job_gives_way_and_goes_on_from_its_checkpoint_also_after_a_kill(server: LiveServer):
+    spot = submit(server, "demo", python(TRAINS), strategy="SPOT")
+    until(lambda: server.get(f"/v1/{spot}:results").get("checkpoints"))
+    assert standing(server, spot) == "SPOT"
+    urgent = submit(server, "demo", SHORT)
+    server.kill()
+    server.start()
+    server.wait_for(urgent, ["JOB_STATE_RUNNING", "JOB_STATE_SUCCEEDED"])
+    server.wait(urgent)
+    ended = server.wait(spot)
+    assert ended["state"] == "JOB_STATE_SUCCEEDED"
+    lines = [row["text"] for row in server.lines(spot)]
+    begun = [int(line.split()[1]) for line in lines if line.startswith("from")]
+    assert begun[0] == 0 and begun[-1] > 0, lines
+    assert len(events(server, spot, "PREEMPTED")) == 1, "it was stopped once"
+    [text] = events(server, urgent, "PREEMPTS")
+    assert "Spot jobs give way" in text and spot.rpartition("/")[2] in text
+
+
+def shares_file(folder: Path, text: str) -> str:
+    file = folder / "shares.toml"
+    file.write_text(text)
+    return str(file)
+
+
+TWO = """
+[share.vision]
+projects = ["vision"]
+nominal = { cpus = 4 }
+
+[share.speech]
+projects = ["speech"]
+nominal = { cpus = 0 }
+"""
+
+
+def test_a_share_takes_its_own_back_and_why_names_the_rule(server: LiveServer, tmp_path: Path):
+    assert server.cli("shares", "ls").stdout.strip() == "no shares: all jobs wait in one queue"
+    done = server.cli("shares", "set", shares_file(tmp_path, TWO))
+    assert done.returncode == 0, done.stderr
+    borrows = submit(server, "speech", SLEEPS)
+    until(lambda: standing(server, borrows) == "BORROWED")
+    own = submit(server, "vision", SLEEPS)
+    until(lambda: standing(server, own) == "GUARANTEED")
+    why = server.cli("why", borrows.rpartition("/")[2], TRAINSHED_PROJECT="speech").stdout
+    assert "Preempted by job" in why and "takes back what is its own" in why, why
+    server.restart()
+    [rows] = [json.loads(server.cli("shares", "ls", "--json").stdout)]
+    uses = {row["name"]: (row["used"].get("cpus"), row["running"], row["waiting"]) for row in rows}
+    assert uses["vision"] == (4, {"GUARANTEED": 1}, 0)
+    assert uses["speech"] == (None, {}, 1)
+    assert server.cli("shares", "rm").returncode == 0
+    server.cancel(own)
+    server.wait_for(borrows, ["JOB_STATE_RUNNING"])
+
+
+def test_wrong_shares_are_refused_with_every_violation_and_change_nothing(server: LiveServer, tmp_path: Path):
+    wrong = '[share.a]\nnominal = { wheels = 1 }\nweight = -1\nparent = "nobody"\n'
+    done = server.cli("shares", "set", shares_file(tmp_path, wrong))
+    assert done.returncode == 1
+    assert "share.a.nominal.wheels" in done.stderr and "share.a.weight" in done.stderr
+    assert server.request("PUT", "/v1/shares", {"share": {"a": 1}}).status == 400
+    assert server.request("PUT", "/v1/shares", {"share": [1]}).status == 400
+    assert server.get("/v1/shares") == {"shares": []}
+
+
+def test_a_server_with_a_file_of_shares_takes_none_from_the_api(tmp_path: Path):
+    file = shares_file(tmp_path, TWO)
+    with LiveServer("--cpus", "4", "--shares", file) as server:
+        answer = server.request("PUT", "/v1/shares", {})
+        assert answer.status == 403 and file in answer.error["message"]
+        assert [row["name"] for row in server.get("/v1/shares")["shares"]] == ["root", "speech", "vision"]
+
+
+def test_a_job_that_its_share_may_never_have_is_refused_in_googles_words(tmp_path: Path):
+    text = TWO.replace("nominal = { cpus = 0 }", "nominal = { cpus = 1 }\nborrow = { cpus = 1 }")
+    with LiveServer("--cpus", "4", "--shares", shares_file(tmp_path, text)) as server:
+        body = {"displayName": "x", "jobSpec": {"workerPoolSpecs": [pool(SLEEPS)]}}
+        answer = server.request("POST", f"/v1/projects/speech/{LOCATION}/customJobs", body)
+        assert answer.status == 429
+        assert answer.error["status"] == "RESOURCE_EXHAUSTED"
+        assert answer.error["message"].startswith("The following quota metrics exceed quota limits: ")
+        assert server.get(f"/v1/projects/speech/{LOCATION}/customJobs") == {}
