@@ -7,6 +7,7 @@ has until the file is right again, and says so in its log.
 
 import logging
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from trainshed.setting_values import SettingsError, parse_size
 log = logging.getLogger(__name__)
 
 _TABLES = ("nominal", "borrow", "lend", "per_user")
-_WORDS = ("parent", "projects", "weight", *_TABLES)
+_WORDS = ("parent", "projects", "weight", "budget", *_TABLES)
 
 
 def read_shares(data: Mapping[str, Any], accelerators: Mapping[str, object]) -> ShareTree:
@@ -63,8 +64,18 @@ class _ShareReader:
             parent=str(parent),
             projects=tuple(self._projects()),
             weight=float(weight),
+            budget=self._budget(),
             **{table: dict(self._amounts(table)) for table in _TABLES},
         )
+
+    def _budget(self) -> Decimal | None:
+        budget = self.row.get("budget")
+        if budget is None:
+            return None
+        if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 <= budget < float("inf"):
+            self._fault("budget", f"must be an amount of money from 0, not {budget!r}.")
+            return None
+        return Decimal(str(budget))
 
     def _projects(self) -> Iterator[str]:
         projects = self.row.get("projects", [])

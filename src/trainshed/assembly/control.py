@@ -50,6 +50,17 @@ async def _checkpointed_at(buckets: Buckets, job: Job) -> datetime | None:
     return max((unit.stored_at for unit in committed.checkpoints), default=None)
 
 
+def make_budgets(shared: SharedParts, storage: Storage, costs: CostService, shares: Shares) -> Budgets:
+    return Budgets(
+        shared.clock,
+        costs.prices,
+        costs.spent,
+        shared.queues.hint_scheduler,
+        storage.store.notices.queue,
+        shares.past_use.tree,
+    )
+
+
 def make_control(
     shared: SharedParts,
     storage: Storage,
@@ -60,8 +71,8 @@ def make_control(
 ) -> Control:
     clock, queues = shared.clock, shared.queues
     costs = make_costs(shared, storage)
-    budgets = Budgets(clock, costs.prices, costs.spent, queues.hint_scheduler, storage.store.notices.queue)
     shares = make_shares(shared, storage)
+    budgets = make_budgets(shared, storage, costs, shares)
     scheduler = Scheduler(
         store=storage.store,
         backend=fleet,

@@ -1,4 +1,4 @@
-"""Budgets: what a project may spend in a month, and why its new jobs wait once it is spent. Pure.
+"""Budgets: what a project or a share may spend in a month, and why new jobs wait once it is spent. Pure.
 
 `control/budgets.py` makes spendings; scheduler, `why` and costs ask about them. No running job is ended for a
 budget.
@@ -15,9 +15,10 @@ LEVELS = (50, 80, 100)  # percent, at which the server says so
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What a project has spent of its budget in a month."""
+    """What a project, or a share with all its projects, has spent of its budget in a month."""
 
-    project: str
+    project: str = ""
+    share: str = ""
     month: date  # its first day
     ends: date  # the first day after it
     budget: Decimal
@@ -42,16 +43,17 @@ class Spending:
     @property
     def message(self) -> str:
         amounts = f"{self.spent:.2f} of its {self.budget:.2f} {self.currency}"
-        return f"Project '{self.project}' has spent {amounts} for {self.month:%Y-%m} ({self.percent} %)."
+        whose = f"Share '{self.share}'" if self.share else f"Project '{self.project}'"
+        return f"{whose} has spent {amounts} for {self.month:%Y-%m} ({self.percent} %)."
 
     @property
     def waiting(self) -> Waiting | None:
-        """Why a new job of the project may not start; None while there is something left."""
+        """Why a new job may not start; None while there is something left."""
         if not self.is_over:
             return None
         return Waiting(
             reason=Reason.BUDGET_SPENT,
             message=self.message,
-            remedy=f"It starts on {self.ends} UTC, or once the project's budget is raised in the server's "
-            "file of prices; jobs that run go on.",
+            remedy=f"It starts on {self.ends} UTC, or once the budget is raised in the server's "
+            f"{'shares' if self.share else 'file of prices'}; jobs that run go on.",
         )

@@ -10,6 +10,7 @@ and a spot job is there, the tree is `UNDIVIDED`.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from functools import cached_property
 from math import inf
 from typing import Protocol, TypeAlias
@@ -34,6 +35,7 @@ class Share:
     lend: Amounts = field(default_factory=dict[str, float])  # at most of what is unused; not named: all
     per_user: Amounts = field(default_factory=dict[str, float])  # what one user may have at most
     weight: float = 1
+    budget: Decimal | None = None  # what its jobs may cost in a month
 
 
 class _Part(Protocol):
@@ -119,6 +121,10 @@ class ShareTree:
                 for item, amount in amounts.items():
                     use[share, item] = use.get((share, item), 0) + amount
         return use
+
+    @cached_property
+    def budgets(self) -> Mapping[str, Decimal]:
+        return {name: share.budget for name, share in self.shares.items() if share.budget is not None}
 
     @cached_property
     def _by_project(self) -> Mapping[str, str]:

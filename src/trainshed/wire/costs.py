@@ -37,7 +37,7 @@ def render_total(row: CostRow, prices: Prices | None) -> dict[str, Any]:
 
 def render_spending(spending: Spending) -> dict[str, Any]:
     return {
-        "project": spending.project,
+        **({"share": spending.share} if spending.share else {"project": spending.project}),
         "month": f"{spending.month:%Y-%m}",
         "budget": _text(spending.budget),
         "spent": _text(spending.spent),

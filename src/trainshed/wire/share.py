@@ -19,6 +19,7 @@ def render_share(row: ShareRow) -> Json:
         **({"borrow": _numbers(share.borrow)} if share.borrow else {}),
         **({"lend": _numbers(share.lend)} if share.lend else {}),
         **({"perUser": _numbers(share.per_user)} if share.per_user else {}),
+        **({"budget": str(share.budget)} if share.budget is not None else {}),
         "used": _numbers(row.used),
         "usedLately": _numbers(row.past),
         "running": {standing.value: count for standing, count in row.standings.items()},

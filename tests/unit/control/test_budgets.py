@@ -15,6 +15,7 @@ from trainshed.core.event import Reason, Waiting
 from trainshed.core.job import JobState
 from trainshed.core.notice import Notice
 from trainshed.core.prices import Prices
+from trainshed.core.share import Share, ShareTree, share_tree
 from trainshed.testing.backend import FakeMachine
 
 SPENT = Waiting(reason=Reason.BUDGET_SPENT, message="Spent.", remedy="Wait.")
@@ -30,7 +31,10 @@ class Purse:
             currency="EUR", budgets={name: Decimal(value) for name, value in budgets.items()}
         )
         self.told: list[Notice] = []
-        self.budgets = Budgets(SteppedClock(), lambda: self.prices, self._spent, self._hint, self._tell)
+        self.shares: ShareTree | None = None
+        self.budgets = Budgets(
+            SteppedClock(), lambda: self.prices, self._spent, self._hint, self._tell, lambda: self.shares
+        )
 
     async def _spent(self, since: date, until: date) -> dict[str, Decimal]:
         assert since.day == until.day == 1 and since < until
@@ -60,6 +64,23 @@ async def test_each_level_is_logged_and_told_once(caplog: pytest.LogCaptureFixtu
     assert [notice.id for notice in purse.told] == [
         f"budget-vision-{purse.told[0].at:%Y-%m}-{level}" for level in (50, 80, 100)
     ]
+
+
+async def test_new_jobs_of_a_share_wait_while_its_projects_have_spent_its_budget_together():
+    purse = Purse()
+    team = Share(name="team", nominal={"cpus": 8}, budget=Decimal(100))
+    below = [Share(name=n, parent="team", projects=(n,), nominal={"cpus": 4}) for n in ("vision", "speech")]
+    purse.shares = share_tree([team, *below])
+    await purse.look(vision="60", speech="39", other="1000")
+    assert purse.budgets.waiting("vision") is None
+    await purse.look(vision="60", speech="40", other="1000")
+    waiting = purse.budgets.waiting("speech")
+    assert waiting is not None and waiting.message.startswith("Share 'team' has spent 100.00 of its 100.00")
+    assert purse.budgets.waiting("vision") is not None
+    assert purse.budgets.waiting("other") is None
+    assert [item.share for item in purse.budgets.spendings("vision")] == ["team"]
+    await purse.look(vision="1")
+    assert purse.budgets.waiting("speech") is None and purse.hints == 1
 
 
 async def test_new_jobs_of_a_project_wait_while_its_budget_is_spent_and_no_others():
