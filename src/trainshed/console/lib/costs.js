@@ -4,7 +4,7 @@
  * @typedef {{cpuHours: string, memoryGibHours: string, gpuHours: string, cost?: string}} Amount decimal texts
  * @typedef {Amount & {class: string, share: number}} ClassPart
  * @typedef {Amount & {group: string, project?: string, displayName?: string, goodput: number, classes: ClassPart[]}} CostRow
- * @typedef {{project: string, percent: number, level: number, message: string}} Budget
+ * @typedef {{project?: string, share?: string, percent: number, level: number, message: string}} Budget
  * @typedef {{from: string, to: string, total: CostRow, rows?: CostRow[], totalSize: number, currency?: string, nextPageToken?: string,
  *   unpriced?: string[], pricesError?: string, budgets?: Budget[]}} Costs
  */

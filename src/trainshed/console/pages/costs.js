@@ -76,7 +76,7 @@ function Body({ days, rows, month, by, after }) {
 function Notes({ costs }) {
   const budgets = (costs.budgets ?? []).filter(({ level }) => level > 0);
   return html`${budgets.map(
-      ({ project, level, message }) => html`<${Notice} key=${project} kind=${level >= 100 ? "bad" : "warn"}><p>${message}${level >= 100 && " New jobs wait."}</p><//>`,
+      ({ level, message }) => html`<${Notice} key=${message} kind=${level >= 100 ? "bad" : "warn"}><p>${message}${level >= 100 && " New jobs wait."}</p><//>`,
     )}
     ${costs.unpriced && html`<${Notice} kind="warn"><p>Without a price, and so without cost: ${costs.unpriced.join(", ")}.</p><//>`}
     ${costs.pricesError && html`<${Notice} kind="bad"><p>The prices from before are used: ${costs.pricesError}</p><//>`}`;

@@ -7,6 +7,12 @@ import { Table } from "../parts/table.js";
 
 const ROLES = ["primary", "workers", "servers", "evaluator"];
 const HOUR = 3600;
+/** @type {Record<string, string>} */
+const STANDINGS = {
+  GUARANTEED: "guaranteed: within what its share has",
+  BORROWED: "borrowed: it is stopped where another share wants its own back",
+  SPOT: "spot: it is the first to be stopped",
+};
 
 /** @param {{job: any, status: any}} props */
 export function Facts({ job, status }) {
@@ -29,6 +35,7 @@ function facts(job, status) {
   /** @type {[string, unknown][]} */
   const all = [
     ["Used so far", used.cpuSeconds ? `${hours(used.cpuSeconds)} of CPUs${gpu}` : ""],
+    ["Standing", STANDINGS[status.standing] ?? ""],
     ["Labels", labels.length ? labels.map(([key, value]) => html`<code key=${key}>${key}=${value}</code> `) : ""],
     ["Code", code ? html`<a href=${jobHref(job.name, "code")}><code>${code.slice(0, 12)}</code></a> ${workingDirectory ?? ""}` : ""],
     ["Requirements", requirements?.join(", ") ?? ""],

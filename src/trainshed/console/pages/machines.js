@@ -7,11 +7,13 @@ import { Empty, Failure, Loading } from "../parts/notice.js";
 import { ProgressLine } from "../parts/progress.js";
 import { Gpus, Holders, Nodes } from "./machines-nodes.js";
 import { Queue } from "./machines-queue.js";
+import { Shares } from "./machines-shares.js";
 
 /** @param {{address: import("../lib/address.js").Address}} props */
 export default function MachinesPage({ address }) {
   return html`<h1>Machines and queue</h1>
     <${Machines} />
+    <${Shares} />
     <${Preparations} />
     <${Queue} after=${address.query.after ?? ""} />`;
 }
