@@ -103,7 +103,7 @@ async def test_a_receiver_that_sends_byte_after_byte_is_left_after_a_while_and_i
         assert over.is_set()
         thread.join()
     deadline = time.monotonic() + 30
-    while any(thread.name == "notice" for thread in threading.enumerate()):
+    while any(thread.name == "exchange" for thread in threading.enumerate()):
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
 

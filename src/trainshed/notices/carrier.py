@@ -5,11 +5,11 @@ The assembly makes it. What sends is imported when something is sent first: most
 
 from collections.abc import Callable
 
+from trainshed.bounded_thread import Hold, bounded
 from trainshed.core.notice import plain
 from trainshed.core.notice_message import NoticeMail, NoticeRequest
 from trainshed.core.notice_port import CarrierAnswer, Delivery
 from trainshed.notices.account import SmtpAccount
-from trainshed.notices.thread import Hold, bounded
 
 LONGEST = 20.0  # seconds of one delivery
 WORDS = 200  # characters of an answer that are kept

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
 
+from trainshed.bounded_thread import Hold
 from trainshed.core.notice_message import NoticeMail
 from trainshed.notices.account import SmtpAccount
-from trainshed.notices.thread import Hold
 
 TIMEOUT = 10.0  # seconds for each step
 PERMANENT = 500  # SMTP's codes from here on mean that no later try succeeds

@@ -1,8 +1,8 @@
-"""Runs one blocking delivery in a thread of its own, for a bounded time.
+"""Runs one blocking exchange in a thread of its own, for a bounded time.
 
-The carrier calls `bounded`. The thread is a daemon: neither a receiver that never answers nor the end of the
-server waits for it. Threads of the event loop's pool are never used, because jobs need them. When the time is
-over the socket is shut down, which ends the thread too.
+Adapters that ask others call `bounded`. The thread is a daemon: neither a receiver that never answers nor the
+end of the server waits for it. Threads of the event loop's pool are never used, because jobs need them. When
+the time is over the socket is shut down, which ends the thread too.
 """
 
 import asyncio
@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-Hold = Callable[[socket.socket], None]  # a delivery gives its socket to it, once it has one
+Hold = Callable[[socket.socket], None]  # an exchange gives its socket to it, once it has one
 
 
-async def bounded(deliver: Callable[[Hold], T], seconds: float) -> T:
-    """What the delivery returns or raises; TimeoutError if that takes longer."""
+async def bounded(exchange: Callable[[Hold], T], seconds: float) -> T:
+    """What the exchange returns or raises; TimeoutError if that takes longer."""
     loop, sockets = asyncio.get_running_loop(), list[socket.socket]()
     outcome: asyncio.Future[T] = loop.create_future()
 
@@ -31,13 +31,13 @@ async def bounded(deliver: Callable[[Hold], T], seconds: float) -> T:
     def work() -> None:
         value, error = None, None
         try:
-            value = deliver(sockets.append)
+            value = exchange(sockets.append)
         except (OSError, ValueError) as caught:
             error = caught
         with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits
             loop.call_soon_threadsafe(settle, value, error)
 
-    threading.Thread(target=work, name="notice", daemon=True).start()
+    threading.Thread(target=work, name="exchange", daemon=True).start()
     try:
         async with asyncio.timeout(seconds):
             return await outcome
