@@ -30,6 +30,14 @@ class AccountKind(StrEnum):
     SERVICE_ACCOUNT = "serviceAccount"
 
 
+@dataclass(frozen=True, slots=True)
+class ProviderIdentity:
+    """Who somebody is at an OpenID Connect provider. A provider never gives it to anybody else."""
+
+    issuer: str
+    subject: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     name: str
@@ -37,6 +45,7 @@ class Account:
     display_name: str = ""
     created_at: datetime
     is_disabled: bool = False
+    identity: ProviderIdentity | None = None  # who signs in as it with the provider; None: nobody has
 
     @property
     def member(self) -> str:
@@ -63,6 +72,9 @@ class AccessToken:
     expires_at: datetime | None = None
     role: Role | None = None  # it can do no more than that; None: all that its account can
     projects: tuple[str, ...] = ()  # it can be used for these alone; empty: for all
+    is_session: bool = (
+        False  # nobody has its secret: it stands for the session of a browser, and ends with it
+    )
 
     def fits(self, secret: str) -> bool:
         # Compared in constant time, so that nobody can find it letter by letter.
@@ -148,11 +160,16 @@ class Directory:
         _check("name", account.name)
         if account.name in self.accounts:
             raise AlreadyExists(f"There is an account '{account.name}' already.")
-        return replace(self, accounts={**self.accounts, account.name: account})
+        return self._with(account)
 
     def with_disabled(self, name: str, is_disabled: bool) -> "Directory":
-        account = replace(self.account(name), is_disabled=is_disabled)
-        return replace(self, accounts={**self.accounts, name: account})
+        return self._with(replace(self.account(name), is_disabled=is_disabled))
+
+    def with_identity(self, name: str, identity: ProviderIdentity | None) -> "Directory":
+        return self._with(replace(self.account(name), identity=identity))
+
+    def _with(self, account: Account) -> "Directory":
+        return replace(self, accounts={**self.accounts, account.name: account})
 
     def without_account(self, name: str) -> "Directory":
         """With it go its tokens, its roles and its places in groups."""

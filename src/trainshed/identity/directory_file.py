@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from trainshed.core.directory import AccessToken, Account, AccountKind, Directory, RoleGrant
+from trainshed.core.directory import AccessToken, Account, AccountKind, Directory, ProviderIdentity, RoleGrant
 from trainshed.core.errors import Unavailable
 from trainshed.core.role import Role
 from trainshed.folder_sync import write_durably
@@ -67,6 +67,7 @@ def _plain(directory: Directory) -> dict[str, object]:
                 "displayName": account.display_name,
                 "createdAt": account.created_at.isoformat(),
                 "isDisabled": account.is_disabled,
+                **_identity(account),
             }
             for account in directory.accounts.values()
         ],
@@ -82,10 +83,16 @@ def _plain(directory: Directory) -> dict[str, object]:
                 "expiresAt": token.expires_at.isoformat() if token.expires_at else None,
                 "role": token.role,
                 "projects": list(token.projects),
+                **({"isSession": True} if token.is_session else {}),
             }
             for token in directory.tokens.values()
         ],
     }
+
+
+def _identity(account: Account) -> dict[str, object]:
+    identity = account.identity
+    return {"identity": [identity.issuer, identity.subject]} if identity else {}
 
 
 def _read(data: Mapping[str, Any]) -> Directory:
@@ -96,6 +103,7 @@ def _read(data: Mapping[str, Any]) -> Directory:
             display_name=row["displayName"],
             created_at=datetime.fromisoformat(row["createdAt"]),
             is_disabled=row["isDisabled"],
+            identity=ProviderIdentity(*row["identity"]) if "identity" in row else None,
         )
         for row in data["accounts"]
     ]
@@ -109,6 +117,7 @@ def _read(data: Mapping[str, Any]) -> Directory:
             expires_at=datetime.fromisoformat(row["expiresAt"]) if row["expiresAt"] else None,
             role=Role(row["role"]) if row["role"] else None,
             projects=tuple(row["projects"]),
+            is_session=row.get("isSession", False),
         )
         for row in data["tokens"]
     ]
