@@ -267,6 +267,40 @@ def web_address(text: str) -> str:
     return text.rstrip("/")
 
 
+def issuer(text: str) -> str:
+    """As the provider writes it: a slash at the end counts."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname or ""
+    except ValueError:
+        parts, host = urlsplit(""), ""
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
+    if not (is_safe and host) or parts.query or parts.fragment or parts.username or not text.isprintable():
+        raise SettingsError(
+            f"{text!r} is no issuer of OpenID Connect; write https://accounts.google.com or "
+            "https://keycloak.example.com/realms/team, or http:// where it runs on this machine"
+        )
+    return text
+
+
+def title(text: str) -> str:
+    if not text.isprintable() or len(text) > 60:
+        raise SettingsError(f"{text!r} is no name for people; write at most 60 printable characters")
+    return text
+
+
+def word(text: str) -> str:
+    """A claim or a scope: some providers name them by addresses."""
+    letters = text
+    for mark in "._:/-":
+        letters = letters.replace(mark, "a")
+    if not (letters.isascii() and letters.isalnum()):
+        raise SettingsError(f"{text!r} is not one word of letters, digits, '.', '_', ':', '/' and '-'")
+    return text
+
+
 def days(text: str) -> timedelta:
     try:
         number = float(text.strip().removesuffix("d"))

@@ -7,13 +7,14 @@ because every start pays for it.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from trainshed import setting_values as values
+from trainshed.setting_row import Setting, setting, shown
 from trainshed.setting_values import FITS, SUBNETS, SettingsError, is_loopback, parse_size
 
 __all__ = ["SETTINGS", "Setting", "Settings", "SettingsError", "is_loopback", "parse_size"]
@@ -26,73 +27,68 @@ DATABASE_VARIABLE = "TRAINSHED_DATABASE"  # not a flag between processes: everyo
 DEFAULT = "default"  # where a value comes from that nobody set
 
 
-def _setting(default: object, read: Callable[[str], object], metavar: str, help: str, **more: object) -> Any:
-    """A row. `told`: the default in words; `flag`: where it is not the name; `many`: whether it is a list."""
-    return field(default=default, metadata={"read": read, "metavar": metavar, "help": help, **more})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    host: str = _setting("127.0.0.1", str, "ADDRESS", "Where to listen.")
-    port: int = _setting(8080, values.port, "PORT", "The port; 0 takes a free one.")
-    home: Path = _setting(
+    host: str = setting("127.0.0.1", str, "ADDRESS", "Where to listen.")
+    port: int = setting(8080, values.port, "PORT", "The port; 0 takes a free one.")
+    home: Path = setting(
         Path(DEFAULT_HOME), values.place, "DIR", "Where everything is kept.", told=DEFAULT_HOME
     )
-    config: Path | None = _setting(
+    config: Path | None = setting(
         None,
         values.place,
         "FILE",
         "Settings, in TOML.",
         told="trainshed.toml in the home, where there is one",
     )
-    auth: bool = _setting(
+    auth: bool = setting(
         True, values.switch, "", "Ask for the token. Without it, only on a loopback address."
     )
-    database: str | None = _setting(
+    database: str | None = setting(
         None,
         str,
         "URL",
         "A PostgreSQL database. Its variable keeps a password out of sight.",
         told="SQLite in the home",
     )
-    fit: str = _setting(
+    fit: str = setting(
         "shrink",
         values.fit,
         "|".join(FITS),
         "A job larger than the machine gets all there is (shrink) or waits (strict).",
     )
-    cpus: float | None = _setting(None, values.cpus, "N", "How many CPUs jobs may use.", told="all")
-    memory: int | None = _setting(
+    cpus: float | None = setting(None, values.cpus, "N", "How many CPUs jobs may use.", told="all")
+    memory: int | None = setting(
         None, parse_size, "SIZE", "How much memory jobs may use, such as 8GiB.", told="all"
     )
-    processes_per_replica: int | None = _setting(
+    processes_per_replica: int | None = setting(
         None,
         values.processes,
         "N",
         "Processes and threads a replica may have; 0: no limit.",
         told="4096, more with many CPUs",
     )
-    run_as: str = _setting(
+    run_as: str = setting(
         "",
         values.run_as,
         "USER|FIRST-LAST",
         "Whom processes of jobs run as: a user, or a user of its own for each job.",
         told="the server's own user",
     )
-    log_quota: int = _setting(GIB, parse_size, "SIZE", "How much a job may log.", told="1GiB")
-    allowed_hosts: tuple[str, ...] = _setting(
+    log_quota: int = setting(GIB, parse_size, "SIZE", "How much a job may log.", told="1GiB")
+    allowed_hosts: tuple[str, ...] = setting(
         (), str, "NAME", "Another host name to answer to.", flag="--allowed-host", many=True
     )
-    tls: bool = _setting(
+    tls: bool = setting(
         False, values.switch, "", "Speak TLS, with a certificate of the home's own authority or these files."
     )
-    tls_cert: Path | None = _setting(
+    tls_cert: Path | None = setting(
         None, values.place, "FILE", "The certificate and its chain (PEM); read again when it is renewed."
     )
-    tls_key: Path | None = _setting(
+    tls_key: Path | None = setting(
         None, values.place, "FILE", "The key of that certificate (PEM, without a passphrase)."
     )
-    inward_hosts: tuple[str, ...] = _setting(
+    inward_hosts: tuple[str, ...] = setting(
         (),
         values.host,
         "HOST[:PORT]",
@@ -100,46 +96,46 @@ class Settings:
         flag="--inward-host",
         many=True,
     )
-    shares: Path | None = _setting(
+    shares: Path | None = setting(
         None, values.place, "FILE", "How the machines are divided among projects, in TOML."
     )
-    runtimes: Path | None = _setting(None, values.place, "FILE", "Further runtimes, in TOML.")
-    prices: Path | None = _setting(
+    runtimes: Path | None = setting(None, values.place, "FILE", "Further runtimes, in TOML.")
+    prices: Path | None = setting(
         None,
         values.place,
         "FILE",
         "Prices of CPUs, memory and GPUs, and budgets, in TOML; read again when it changes.",
     )
-    default_output: str = _setting(
+    default_output: str = setting(
         "", values.output, "gs://BUCKET/PATH", "Below it go the results of jobs that do not say where."
     )
-    keep_free: int | None = _setting(
+    keep_free: int | None = setting(
         None,
         parse_size,
         "SIZE",
         "Unused runtimes and images go when the disk has less.",
         told="10GiB, or a tenth of the disk",
     )
-    wheels: Path | None = _setting(
+    wheels: Path | None = setting(
         None, values.folder, "DIR", "A folder of packages for pip, beside the index."
     )
-    offline: bool = _setting(
+    offline: bool = setting(
         False, values.switch, "", "Let pip ask no index: what is not in --wheels is not there."
     )
-    warm: tuple[str, ...] = _setting(
+    warm: tuple[str, ...] = setting(
         (),
         values.warm,
         "NAME",
         "Keep a runtime's imports done: its programs start at once. Also PYTHON=MODULE,...",
         many=True,
     )
-    buckets: Path | None = _setting(
+    buckets: Path | None = setting(
         None, values.place, "FILE", "Buckets kept elsewhere (S3, Google's, Azure's), in TOML."
     )
-    s3: bool = _setting(
+    s3: bool = setting(
         False, values.switch, "", "Run an S3 store beside the server: SeaweedFS, with its data in the home."
     )
-    s3_buckets: tuple[str, ...] = _setting(
+    s3_buckets: tuple[str, ...] = setting(
         S3_BUCKETS,
         values.bucket,
         "NAME",
@@ -147,41 +143,41 @@ class Settings:
         flag="--s3-bucket",
         many=True,
     )
-    registry_auth: Path | None = _setting(
+    registry_auth: Path | None = setting(
         None,
         values.place,
         "FILE",
         "Credentials for registries, as docker login writes them; asked before the engines' own.",
     )
-    engine: str = _setting("auto", values.engine, "SOCKET", "Docker's or Podman's; none: no containers.")
-    kubernetes: bool = _setting(
+    engine: str = setting("auto", values.engine, "SOCKET", "Docker's or Podman's; none: no containers.")
+    kubernetes: bool = setting(
         False, values.switch, "", "Run container images as pods of a Kubernetes cluster."
     )
-    here: str = _setting(
+    here: str = setting(
         "needed",
         values.here,
         "USE",
         "Beside a cluster this machine runs what only it can (needed), images too (first, last), or none.",
     )
-    kubeconfig: Path | None = _setting(
+    kubeconfig: Path | None = setting(
         None,
         values.place,
         "FILE",
         "The cluster's address and credentials.",
         told="$KUBECONFIG, the pod's own or ~/.kube/config",
     )
-    context: str = _setting("", str, "NAME", "A context of the kubeconfig.", told="its current one")
-    namespace: str = _setting("", values.namespace, "NAME", "Where its pods are made.", told="the context's")
-    pod_template: Path | None = _setting(
+    context: str = setting("", str, "NAME", "A context of the kubeconfig.", told="its current one")
+    namespace: str = setting("", values.namespace, "NAME", "Where its pods are made.", told="the context's")
+    pod_template: Path | None = setting(
         None,
         values.place,
         "FILE",
         "What pods of jobs have besides: a YAML file with metadata and spec, such as tolerations.",
     )
-    kueue_queue: str = _setting(
+    kueue_queue: str = setting(
         "", values.queue, "NAME", "The LocalQueue of Kueue that jobs wait in which name none by a label."
     )
-    give_up: tuple[str, ...] = _setting(
+    give_up: tuple[str, ...] = setting(
         (),
         values.give_up,
         "REASON=TIME",
@@ -189,32 +185,68 @@ class Settings:
         told="10m, 1h or 1d",
         many=True,
     )
-    image_retention: timedelta | None = _setting(
+    image_retention: timedelta | None = setting(
         None,
         values.days,
         "DAYS",
         "Pulled images go that were not used for so long, such as 30d.",
         told="when the disk runs low",
     )
-    subnets: str = _setting(
+    subnets: str = setting(
         SUBNETS, values.subnets, "CIDR", "Addresses for the networks of jobs in containers."
     )
 
-    smtp: str = _setting(
+    smtp: str = setting(
         "", values.smtp, "smtp[s]://[USER@]HOST[:PORT]", "The mail server by which notices go out."
     )
-    smtp_from: str = _setting(
+    smtp_from: str = setting(
         "", values.mail_address, "ADDRESS", "The address that mails of notices come from."
     )
-    smtp_password_file: Path | None = _setting(
+    smtp_password_file: Path | None = setting(
         None, values.place, "FILE", "The password of the user of --smtp, alone in a file."
     )
-    public_url: str = _setting(
+    public_url: str = setting(
         "",
         values.web_address,
         "URL",
-        "The server's address as people reach it, for links in notices.",
+        "The server's address as people reach it, for links in notices and for sign-ins.",
         told="where it listens",
+    )
+
+    oidc_issuer: str = setting(
+        "", values.issuer, "URL", "The OpenID Connect provider by which people sign in."
+    )
+    oidc_client_id: str = setting("", str, "ID", "What the provider calls this server.")
+    oidc_client_secret_file: Path | None = setting(
+        None, values.place, "FILE", "The secret that the provider gave this server, alone in a file."
+    )
+    oidc_title: str = setting(
+        "", values.title, "NAME", "What people call the provider.", told="its host's name"
+    )
+    oidc_scopes: tuple[str, ...] = setting(
+        ("email", "profile"),
+        values.word,
+        "NAME",
+        "What the provider is asked for beside openid.",
+        flag="--oidc-scope",
+        many=True,
+    )
+    oidc_name_claim: str = setting("email", values.word, "CLAIM", "Which of its claims names the account.")
+    oidc_groups_claim: str = setting(
+        "", values.word, "CLAIM", "Which of its claims says in which groups of this server somebody is."
+    )
+    oidc_new_accounts: bool = setting(
+        False,
+        values.switch,
+        "",
+        "Whom the provider knows gets an account, without roles, at the first sign-in.",
+    )
+    login_lifetime: timedelta = setting(
+        timedelta(days=30),
+        values.days,
+        "DAYS",
+        "How long a token counts that `login` gets by the browser.",
+        told="30d",
     )
 
     @classmethod
@@ -238,37 +270,6 @@ class Settings:
         return args
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """One row of the table."""
-
-    name: str  # in Settings and in the settings file
-    default: object
-    read: Callable[[str], object]
-    metavar: str
-    help: str
-    told: str = ""
-    flag: str = ""
-    many: bool = False
-
-    @property
-    def variable(self) -> str:
-        return f"TRAINSHED_{self.name.upper()}"
-
-    @property
-    def is_switch(self) -> bool:
-        return isinstance(self.default, bool)
-
-    @property
-    def negative(self) -> str:
-        """The flag that switches it off."""
-        return f"--no-{self.flag.removeprefix('--')}"
-
-    @property
-    def default_words(self) -> str:
-        return self.told or shown(self.default) or "none"
-
-
 def _row(name: str, default: object, metadata: Mapping[str, Any]) -> Setting:
     own: dict[str, Any] = {"flag": f"--{name.replace('_', '-')}", **metadata}
     return Setting(name=name, default=default, **own)
@@ -289,20 +290,12 @@ _LEFT_EMPTY = (
     values.smtp,
     values.mail_address,
     values.web_address,
+    values.issuer,
+    values.title,
+    values.word,
     str,
 )  # whose empty text says nothing
 SettingTexts = dict[str, tuple[list[str], str]]  # a setting's name to its texts and where they were given
-
-
-def shown(value: object) -> str:
-    """A value as it is written, in a flag or for people; "" for none."""
-    if isinstance(value, tuple):
-        return " ".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType]
-    if isinstance(value, timedelta):
-        return f"{value / timedelta(days=1)!r}d"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if value is None else str(value)
 
 
 def resolve(
@@ -330,6 +323,9 @@ def resolve(
         )
     if settings.smtp and not settings.smtp_from:
         raise SettingsError("--smtp needs --smtp-from ADDRESS: mails come from somebody")
+    if bool(settings.oidc_issuer) != bool(settings.oidc_client_id):
+        missing = "--oidc-client-id ID" if settings.oidc_issuer else "--oidc-issuer URL"
+        raise SettingsError(f"{missing} is missing: people sign in with both or without any provider")
     return settings, {name: texts[name][1] if name in texts else DEFAULT for name in SETTINGS}
 
 

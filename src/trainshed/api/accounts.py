@@ -44,6 +44,9 @@ class AccountHandlers:
         is_disabled = wire.parse_disabled(call.body)
         return wire.render_account(self.accounts.set_disabled(call.path["account"], is_disabled))
 
+    async def unlink(self, call: Call) -> Json:
+        return wire.render_account(self.accounts.unlink(call.path["account"]))
+
     async def delete(self, call: Call) -> Json:
         self.accounts.remove(call.path["account"])
         return {}
@@ -104,6 +107,7 @@ def account_methods(accounts: AccountHandlers) -> tuple[Method, ...]:
         row("GET", "/v1/accounts:me", accounts.me, own),
         row("GET", "/v1/accounts", accounts.find, reads),
         row("POST", "/v1/accounts", accounts.create, writes),
+        row("POST", "/v1/accounts/{account}:unlink", accounts.unlink, writes),
         row("GET", "/v1/accounts/{account}", accounts.get, reads),
         row("PATCH", "/v1/accounts/{account}", accounts.update, writes),
         row("DELETE", "/v1/accounts/{account}", accounts.delete, writes),

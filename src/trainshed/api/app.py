@@ -106,12 +106,12 @@ class _App:
         route, path = match
 
         def note(principal: Principal, code: int, reason: str = "") -> None:
-            if self._gate.audit is not None:
+            if self._gate.audit is not None and not route.method.audits:
                 self._gate.audit.note(principal, route.method, (code, reason), asked)
 
         def asked() -> tuple[str, str, str]:
             project = path.get("project") or request.query_params.get("project", "")
-            return request.client.host if request.client else "", target.shown_path, project
+            return _client(request), target.shown_path, project
 
         try:
             principal = await self._gate.enter(target, request.headers, route.method)
@@ -190,7 +190,12 @@ async def _call(request: Request, path: dict[str, str], method: Method, target: 
         body=await _body(request, method) if request.method in ("POST", "PUT", "PATCH") else {},
         headers=request.headers,
         base_url=target.base_url(request.headers),
+        client=_client(request),
     )
+
+
+def _client(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 async def _body(request: Request, method: Method) -> Json:

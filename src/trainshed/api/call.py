@@ -43,6 +43,7 @@ class Call:
     chunks: AsyncIterator[bytes] = field(default_factory=_nothing)  # the body of a method that streams
     protocols: tuple[str, ...] = ()  # that a WebSocket's client offers
     principal: Principal = ANONYMOUS  # who calls
+    client: str = ""  # the address it comes from
     pages: PageTokens = UNSIGNED
     look: Callable[[str], Awaitable[BucketInfo]] = (
         _no_bucket  # a bucket's description; NotFound where there is none
@@ -158,6 +159,7 @@ class Method:
     page: bool = False  # a page of ours: a link on another site may lead to it
     storage: bool = False  # matched before decoding, since names may have slashes; may carry a token
     of_server: bool = False  # concerns all projects: a role in one of them does not open it
+    audits: bool = False  # its handler writes to the audit log itself
     keyed: bool = False  # reachable only by an address with a token: its paths could match anything
 
 

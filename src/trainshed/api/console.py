@@ -6,7 +6,6 @@ scripts and styles of this server only.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 
 from trainshed import console
 from trainshed.api.call import Call, Json, RawAnswer, Reply
@@ -35,6 +34,7 @@ class ConsoleHandlers:
     sign_ins: SignInService
     version: str
     last_hint: Callable[[], str]  # the id after which a page listens
+    provider: str = ""  # what people call the provider they may sign in with
 
     async def page(self, call: Call) -> Reply:
         address = call.path.get("page", "")
@@ -47,6 +47,8 @@ class ConsoleHandlers:
             )
         else:
             page = console.page(address)
+        if self.provider:
+            page = console.with_provider(page, self.provider)
         policies = {"content-security-policy": policy(page.inline_scripts)}
         headers = {**_SAFE, **_FRESH, **policies, "vary": "accept-encoding, cookie"}
         return _file_answer(call, page.file, headers)
@@ -83,7 +85,7 @@ class ConsoleHandlers:
         return _with_cookie(call, session)
 
     async def sign_out(self, call: Call) -> Reply:
-        return _with_cookie(call, BrowserSession(self.sign_ins.sessions.cookie, "", timedelta()))
+        return _with_cookie(call, self.sign_ins.sign_out(cookies(call.headers.get("cookie", ""))))
 
 
 def policy(inline_scripts: tuple[str, ...]) -> str:
@@ -98,13 +100,14 @@ def _file_answer(call: Call, file: ConsoleFile, headers: Mapping[str, str]) -> R
 
 
 def _with_cookie(call: Call, session: BrowserSession) -> RawAnswer:
-    # Of this site alone: a link from elsewhere opens the page, whose own requests then carry the cookie.
-    cookie = (
-        f"{session.cookie}={session.word}; Path=/; Max-Age={int(session.lasts.total_seconds())}; "
-        "HttpOnly; SameSite=Strict"
-    )
-    if call.base_url.startswith("https:"):
-        cookie += "; Secure"
+    cookie = session_cookie(session, call.base_url)
     return RawAnswer(
         b"{}", headers={"content-type": "application/json", "set-cookie": cookie, "cache-control": "no-store"}
     )
+
+
+def session_cookie(session: BrowserSession, base_url: str) -> str:
+    # Of this site alone: a link from elsewhere opens the page, whose own requests then carry the cookie.
+    age = int(session.lasts.total_seconds())
+    cookie = f"{session.cookie}={session.word}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict"
+    return f"{cookie}; Secure" if base_url.startswith("https:") else cookie

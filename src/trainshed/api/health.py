@@ -8,6 +8,8 @@ from trainshed.api.call import Call, Json
 @dataclass(slots=True)
 class HealthHandlers:
     version: str
+    provider: str = ""  # what people call the provider they may sign in with
 
     async def check(self, call: Call) -> Json:
-        return {"status": "ok", "version": self.version}
+        provider: Json = {"provider": self.provider} if self.provider else {}
+        return {"status": "ok", "version": self.version, **provider}

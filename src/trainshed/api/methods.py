@@ -83,7 +83,7 @@ class Handlers:
 
 
 def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...]:
-    """The whole table. The rows of older and foreign grammars are given."""
+    """The whole table. The rows of older and foreign grammars are given, and those that few servers have."""
     jobs, entries = handlers.custom_jobs, handlers.log_entries
     rows = [
         _row("GET", "/healthz", handlers.health.check, Permission.PUBLIC),

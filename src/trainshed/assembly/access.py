@@ -28,6 +28,8 @@ class Access:
     sessions: SignedSessions
     certificates: Certificates  # by which programs trust this server under Google's names
     accounts: AccountService
+    people: AccountTokens
+    secret: bytes  # of the home, for what is signed
 
 
 def make_access(shared: SharedParts, storage: Storage) -> Access:
@@ -60,4 +62,6 @@ def make_access(shared: SharedParts, storage: Storage) -> Access:
         sessions=sessions,
         certificates=certificates,
         accounts=AccountService(directories, audit, shared.clock),
+        people=people,
+        secret=tokens.secret,
     )

@@ -91,16 +91,27 @@ def make_api(
     notices: NoticeService,
 ) -> HttpApi:
     gate = access.gate
-    sign_ins = SignInService(gate.authenticator, access.sessions, shared.clock)
+    sign_ins = SignInService(gate.authenticator, access.sessions, shared.clock, access.accounts.end_session)
     handlers = make_handlers(services, studies, job_hints, sign_ins, access.accounts, notices)
+    others = dialect_methods(services, studies)
+    if shared.settings.oidc_issuer:
+        others = (*others, *add_provider(shared, access, handlers))
     hosts = own_hosts(shared)
     storage = storage_methods(handlers.storage)
-    table = methods(handlers, dialect_methods(services, studies))
+    table = methods(handlers, others)
     return HttpApi(
         methods=table,
         app=make_app(table, gate, lambda headers, page: foreign_headers(headers, hosts, page=page)),
         google=GoogleHosts(storage, handlers.tokens, gate, JobOfConnection(services.access, callers).token),
     )
+
+
+def add_provider(shared: SharedParts, access: Access, handlers: Handlers) -> tuple[Method, ...]:
+    """The methods of signing in with a provider, whose name people are told."""
+    from trainshed.assembly.provider import make_provider_methods, provider_title
+
+    handlers.console.provider = handlers.health.provider = provider_title(shared.settings)
+    return make_provider_methods(shared, access, handlers.console.sign_ins)
 
 
 def dialect_methods(services: Services, studies: Studies) -> tuple[Method, ...]:

@@ -37,7 +37,7 @@ def command(client: Client, job: str | None, only_print: bool, as_json: bool) ->
     if as_json:
         click.echo(json.dumps({"url": address, "expireTime": ticket["expireTime"]}, indent=2))
         return
-    if only_print or not _has_browser() or not webbrowser.open(address):
+    if only_print or not has_browser() or not webbrowser.open(address):
         click.echo(address)
         click.echo("Open it within a minute; it signs in one browser.", err=True)
         return
@@ -50,6 +50,6 @@ def page_of(name: str) -> str:
     return f"/console/jobs/{project}/{location}/{job}"
 
 
-def _has_browser() -> bool:
+def has_browser() -> bool:
     """Whether a window can open here: a browser in this terminal would not run the console."""
     return sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))

@@ -14,20 +14,34 @@ from trainshed.client import Client, ClientError, Json, Target, discover
 from trainshed.client.discovery import LOGIN
 
 
-@click.command("login", short_help="Sign in to a server with a token, for all commands that follow.")
+@click.command("login", short_help="Sign in to a server, for all commands that follow.")
 @click.option("--url", metavar="URL", help="The server's address. [default: the one that is used now]")
 @click.option("--project", metavar="NAME", default="", help="The project of commands that name none.")
+@click.option(
+    "--browser/--no-browser",
+    "browser",
+    default=None,
+    help="Sign in by a browser of this machine, or by one elsewhere with a code. "
+    "[default: where the server knows a provider]",
+)
+@click.option(
+    "--token", "by_token", is_flag=True, help="Give a token, where the server knows a provider too."
+)
 @click.option("--out", "is_out", is_flag=True, help="Forget who we are, and the server.")
 @as_json
-def command(url: str | None, project: str, is_out: bool, as_json: bool) -> None:
-    """Sign in to a server with a token, for all commands that follow.
+def command(
+    url: str | None, project: str, browser: bool | None, by_token: bool, is_out: bool, as_json: bool
+) -> None:
+    """Sign in to a server, for all commands that follow.
 
-    The token is asked for, or read from a pipe. It is kept in login.json of TRAINSHED_HOME, for you alone.
-    Variables such as TRAINSHED_URL and TRAINSHED_TOKEN count before it.
+    Where the server knows a provider, you sign in with it in a browser. Else a token is asked for, or read
+    from a pipe. The token is kept in login.json of TRAINSHED_HOME, for you alone. Variables such as
+    TRAINSHED_URL and TRAINSHED_TOKEN count before it.
 
     \b
     Example:
       trainshed login --url http://gpu-box:8080 --project vision
+      trainshed login --no-browser      on a machine without one
       trainshed login --out
     """
     target: Target | None = None
@@ -40,11 +54,8 @@ def command(url: str | None, project: str, is_out: bool, as_json: bool) -> None:
                 json.dumps({}) if as_json else "signed out; tokens stay valid: trainshed tokens revoke"
             )
             return
-        asks = click.prompt("token", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.read()
-        token = str(asks).strip()
-        if not token or len(token.split()) != 1:
-            raise CommandFailed("a token is one word", ["get one with: trainshed tokens new"])
-        with Client(target.url, token) as client:
+        token = _typed() if by_token else _from_browser(target, browser) or _typed()
+        with Client(target.url, token, ca=target.ca) as client:
             me = client.accounts().me()
         _keep(path, {"url": target.url, "token": token, **({"project": project} if project else {})})
     except ClientError as error:
@@ -52,6 +63,36 @@ def command(url: str | None, project: str, is_out: bool, as_json: bool) -> None:
     except OSError as error:
         raise CommandFailed(f"cannot write {error.filename}: {error.strerror}") from error
     click.echo(json.dumps(me, indent=2) if as_json else words_of(me, target.url))
+
+
+def _typed() -> str:
+    asks = click.prompt("token", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.read()
+    token = str(asks).strip()
+    if not token or len(token.split()) != 1:
+        raise CommandFailed("a token is one word", ["get one with: trainshed tokens new"])
+    return token
+
+
+def _from_browser(target: Target, browser: bool | None) -> str:
+    """A token that somebody allows in a browser; empty where they give one here."""
+    if browser is None and not sys.stdin.isatty():
+        return ""
+    with Client(target.url, None, ca=target.ca) as client:
+        if "provider" not in client.health():
+            if browser is None:
+                return ""
+            raise CommandFailed(
+                f"the server at {target.url} knows no provider to sign in with",
+                [
+                    "give a token: trainshed login",
+                    "or start the server with: --oidc-issuer, --oidc-client-id",
+                ],
+            )
+        from trainshed.cli.browser_login import by_browser, by_code
+        from trainshed.cli.console import has_browser
+
+        is_here = has_browser() if browser is None else browser
+        return by_browser(client) if is_here else by_code(client)
 
 
 def words_of(me: Json, url: str) -> str:

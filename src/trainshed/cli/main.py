@@ -50,7 +50,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "env": "Print the variables that point gcloud and scripts at the server.",
     },
     "People": {
-        "login": "Sign in to a server with a token, for all commands that follow.",
+        "login": "Sign in to a server, for all commands that follow.",
         "whoami": "Say who you are to the server, and what you may do.",
         "tokens": "Make, see and revoke tokens of accounts.",
         "users": "See, add, disable and remove accounts of people and services.",

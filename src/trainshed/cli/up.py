@@ -12,7 +12,8 @@ from typing import Any
 import click
 
 from trainshed.cli.failure import Misuse
-from trainshed.settings import DATABASE_VARIABLE, SETTINGS, Settings, SettingsError, resolve, shown
+from trainshed.setting_row import shown
+from trainshed.settings import DATABASE_VARIABLE, SETTINGS, Settings, SettingsError, resolve
 
 
 def options(function: Callable[..., None]) -> Callable[..., None]:

@@ -80,6 +80,23 @@ def disable(client: Client, name: str) -> None:
     click.echo(f"{name} cannot come in any more")
 
 
+@command.command("unlink", short_help="Let an account belong to who signs in as it next.")
+@click.argument("name")
+@connected
+def unlink(client: Client, name: str) -> None:
+    """Let an account belong to who signs in as it next, with the provider.
+
+    An account belongs to the person of the provider who signed in as it first. Nobody else gets it, not even
+    somebody with the same mail address.
+
+    \b
+    Example:
+      trainshed users unlink ann@example.org
+    """
+    client.accounts().unlink(name)
+    click.echo(f"{name} belongs to who signs in as it next")
+
+
 @command.command("enable", short_help="Let a disabled account come in again.")
 @click.argument("name")
 @connected

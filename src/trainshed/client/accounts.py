@@ -22,6 +22,9 @@ class AccountsClient:
     def set_disabled(self, name: str, is_disabled: bool) -> Json:
         return self._connection.request("PATCH", f"/v1/accounts/{quoted(name)}", {"disabled": is_disabled})
 
+    def unlink(self, name: str) -> Json:
+        return self._connection.request("POST", f"/v1/accounts/{quoted(name)}:unlink", {}, repeatable=True)
+
     def remove(self, name: str) -> None:
         self._connection.request("DELETE", f"/v1/accounts/{quoted(name)}")
 
@@ -50,6 +53,19 @@ class AccountsClient:
 
     def revoke(self, token: str) -> None:
         self._connection.request("DELETE", f"/v1/tokens/{quoted(token)}")
+
+    def redeem_login(self, word: str, verifier: str) -> Json:
+        """The `token` of a login that was allowed in a browser of this machine."""
+        return self._connection.request("POST", "/v1/logins:redeem", {"word": word, "verifier": verifier})
+
+    def ask_login(self, challenge: str, title: str) -> Json:
+        """A login that somebody may allow in any browser: {code, path, expireTime}."""
+        return self._connection.request("POST", "/v1/logins", {"challenge": challenge, "title": title})
+
+    def redeem_code(self, code: str, verifier: str) -> Json:
+        """Its `token`, or {waiting: true} while nobody has allowed it."""
+        path = f"/v1/logins/{quoted(code)}:redeem"
+        return self._connection.request("POST", path, {"verifier": verifier})
 
     def audited(self, **asked: object) -> list[Json]:
         """The newest rows of the audit log: pageSize, who, project, refused."""

@@ -23,6 +23,7 @@ _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".
 _NEEDED = ("vendor/preact.js", "vendor/hooks.js", "vendor/htm.js")
 _INLINE = re.compile(r"<script[^>]*>([^<]+)</script>")
 _FILES_MARK = "{files}"  # in pages, where the address of the files is put
+_VIEWPORT = b'<meta name="viewport"'  # in pages, before which the provider's name is put
 _FIRST_PLACE = b"<!-- first -->"  # in pages, where what a session needs first is put
 
 
@@ -85,6 +86,18 @@ def page_of_session(
         metas.append(f'<meta name="projects" content="{escape(own)}">')
     first = "\n  ".join([*metas, *links])
     content = plain.file.content.replace(_FIRST_PLACE, first.encode(), 1)
+    return replace(plain, file=ConsoleFile(content, plain.file.media_type))
+
+
+def refusal(message: str) -> ConsolePage:
+    """A page that says why somebody is not signed in."""
+    return _filled("refused.html", {"{message}": escape(message)})
+
+
+def with_provider(plain: ConsolePage, title: str) -> ConsolePage:
+    """The same, which also says with whom people may sign in."""
+    named = f'<meta name="provider" content="{escape(title)}">\n  '.encode()
+    content = plain.file.content.replace(_VIEWPORT, named + _VIEWPORT, 1)
     return replace(plain, file=ConsoleFile(content, plain.file.media_type))
 
 

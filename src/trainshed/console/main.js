@@ -23,7 +23,7 @@ const NAVIGATION = [
   { name: "images", title: "Images", key: "g i" },
   { name: "runtimes", title: "Runtimes", key: "g r" },
 ];
-const PAGES = new Set(["jobs", "job", "studies", "study", "compare", "machines", "costs", "buckets", "images", "runtimes", "new"]);
+const PAGES = new Set(["jobs", "job", "studies", "study", "compare", "machines", "costs", "buckets", "images", "runtimes", "new", "login"]);
 /** @type {Record<string, string>} a list to the page of one thing in it */
 const ONE_OF = { jobs: "job", studies: "study" };
 const THEMES = { "": "as the system", light: "light", dark: "dark" };

@@ -51,6 +51,10 @@ class AccountService:
     def set_disabled(self, name: str, is_disabled: bool) -> Account:
         return self.store.change(lambda directory: directory.with_disabled(name, is_disabled)).account(name)
 
+    def unlink(self, name: str) -> Account:
+        """Whoever signs in with the account's name at the provider next is who it belongs to from then on."""
+        return self.store.change(lambda directory: directory.with_identity(name, None)).account(name)
+
     def remove(self, name: str) -> None:
         self.store.change(lambda directory: directory.without_account(name))
 
@@ -125,6 +129,12 @@ class AccountService:
             if known is None or known.account != principal.id:
                 raise Forbidden(f"{principal.id} has no token '{id}'.")
         self.store.change(lambda directory: directory.without_token(id))
+
+    def end_session(self, id: str) -> None:
+        """Ends the token that only a browser's session stands on; others are left alone."""
+        token = self.directory.tokens.get(id)
+        if token is not None and token.is_session:
+            self.store.change(lambda directory: directory.without_token(id))
 
     def _meant(self, principal: Principal, account: str, permission: Permission) -> str:
         if account and account != principal.id:

@@ -4,7 +4,7 @@
 and within a minute, gets a session. So the token is never in an address.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -27,6 +27,7 @@ class SignInService:
     authenticator: Authenticator
     sessions: SessionSigner
     clock: Clock
+    end_session: Callable[[str], None] = lambda _: None  # by the id of its token, where it has one of its own
     _tickets: Tickets[str] = field(default_factory=lambda: Tickets[str]("the console", LIFE))
 
     def ticket(self, principal: Principal) -> tuple[str, datetime]:
@@ -34,15 +35,23 @@ class SignInService:
         return self._tickets.issue(principal.token, self.clock.now())
 
     def with_ticket(self, ticket: str) -> BrowserSession:
-        return self._session(self._tickets.redeem(ticket, self.clock.now()))
+        return self.session_of(self._tickets.redeem(ticket, self.clock.now()))
 
     def with_token(self, token: str) -> BrowserSession:
-        return self._session(self.authenticator.authenticate(f"Bearer {token}").token)
+        return self.session_of(self.authenticator.authenticate(f"Bearer {token}").token)
 
     def signed_in(self, cookies: Mapping[str, str]) -> Principal | None:
         """Whose session it is; None where it is nobody's."""
         word = cookies.get(self.sessions.cookie, "")
         return self.sessions.principal(word, self.clock.now()) if word else None
 
-    def _session(self, token: str) -> BrowserSession:
+    def sign_out(self, cookies: Mapping[str, str]) -> BrowserSession:
+        """What replaces the session in the browser."""
+        principal = self.signed_in(cookies)
+        if principal is not None and principal.token:
+            self.end_session(principal.token)
+        return BrowserSession(self.sessions.cookie, "", timedelta())
+
+    def session_of(self, token: str) -> BrowserSession:
+        """A session that counts as long as the token with this id."""
         return BrowserSession(self.sessions.cookie, *self.sessions.issue(self.clock.now(), token))

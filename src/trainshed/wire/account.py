@@ -24,6 +24,7 @@ class AccountMessage(Message):
     display_name: str = text()
     disabled: bool = flag()
     create_time = output_only()
+    issuer = output_only()
 
 
 class GroupMessage(Message):
@@ -128,6 +129,7 @@ def render_account(account: Account, grants: Iterable[RoleGrant] = ()) -> Json:
         "createTime": time_text(account.created_at),
         **({"displayName": account.display_name} if account.display_name else {}),
         **({"disabled": True} if account.is_disabled else {}),
+        **({"issuer": account.identity.issuer} if account.identity else {}),
         "roles": [
             {"project": grant.project, "role": grant.role.value, "member": grant.member} for grant in grants
         ],

@@ -9,7 +9,7 @@ import pytest
 from starlette.types import ASGIApp
 
 from tests.builders import T0
-from tests.unit.api.test_routes import asked
+from tests.unit.api.test_routes import PROVIDER, asked
 from trainshed.api.app import make_app
 from trainshed.api.call import SOCKET, Call, Method, RawAnswer, Reply
 from trainshed.assembly.assembly import assemble
@@ -37,7 +37,7 @@ class Team:
     """The methods of a server with nothing behind them, and one account for each role."""
 
     def __init__(self, home: Path) -> None:
-        settings = Settings.from_args(["--home", str(home), "--engine", "none"])
+        settings = Settings.from_args(["--home", str(home), "--engine", "none", *PROVIDER])
         assembly = assemble(settings, "http://127.0.0.1:8080")
         self.methods = assembly.api.methods
         self.accounts = assembly.access.accounts

@@ -26,12 +26,25 @@ PUBLIC = {
     ("POST", "/v1/console:signIn"),  # wants a ticket or the token
     ("POST", "/v1/console:signOut"),
 }
+PUBLIC_WITH_PROVIDER = {
+    ("GET", "/signin"),  # leads to the provider
+    ("GET", "/signin/callback"),  # wants the state and cookie of an attempt, and a code
+    ("POST", "/v1/logins"),  # gives nothing before somebody allows it
+    ("POST", "/v1/logins:redeem"),  # wants a word and its verifier
+    ("POST", "/v1/logins/{code}:redeem"),  # wants the verifier
+}
+PROVIDER = ("--oidc-issuer", "https://id.example.org", "--oidc-client-id", "trainshed")
+
+
+@pytest.fixture(scope="module", params=[(), PROVIDER], ids=["plain", "with a provider"])
+def flags(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> ASGIApp:
+def app(tmp_path_factory: pytest.TempPathFactory, flags: tuple[str, ...]) -> ASGIApp:
     home: Path = tmp_path_factory.mktemp("home")
-    settings = Settings.from_args(["--home", str(home), "--engine", "none"])
+    settings = Settings.from_args(["--home", str(home), "--engine", "none", *flags])
     assembly = assemble(settings, "http://127.0.0.1:8080")
     return make_app(assembly.api.methods, assembly.access.gate, lambda headers, page: None)
 
@@ -67,9 +80,9 @@ def test_every_route_is_a_row_of_the_table_with_a_permission(app: ASGIApp):
     assert all(isinstance(route.method.permission, Permission) for route in found)
 
 
-def test_what_is_public_is_so_by_name(app: ASGIApp):
+def test_what_is_public_is_so_by_name(app: ASGIApp, flags: tuple[str, ...]):
     public = {(r.method.verb, r.method.path) for r in routes(app) if r.method.permission is Permission.PUBLIC}
-    assert public == PUBLIC
+    assert public == (PUBLIC | PUBLIC_WITH_PROVIDER if flags else PUBLIC)
 
 
 def test_every_permission_is_that_of_a_row(app: ASGIApp):

@@ -11,6 +11,7 @@ import pytest
 from trainshed.cli.main import run
 from trainshed.settings import SETTINGS, Settings, SettingsError, resolve
 
+FREE = ("oidc_client_id", "oidc_title")  # any text is right
 EVERY = """
 host = "127.0.0.2"
 port = 9000
@@ -54,6 +55,15 @@ smtp = "smtp://ada@mail.example:2525"
 smtp_from = "trainshed@example.com"
 smtp_password_file = "/etc/smtp"
 public_url = "https://trainshed.example"
+oidc_issuer = "https://id.example.org/realms/team"
+oidc_client_id = "trainshed"
+oidc_client_secret_file = "/etc/oidc"
+oidc_title = "Team House"
+oidc_scopes = ["email", "groups"]
+oidc_name_claim = "preferred_username"
+oidc_groups_claim = "groups"
+oidc_new_accounts = true
+login_lifetime = 7
 """
 
 
@@ -134,6 +144,11 @@ def test_another_file_can_be_named_and_may_say_where_the_home_is(file: Path, tmp
         ('config = "/x"', r"trainshed\.toml:1: config cannot be set here"),
         ('auth = false\nhost = "0.0.0.0"', "needs a loopback address"),
         ('tls_cert = "/c"', r"trainshed\.toml:1: /c is one file of a pair: give --tls-key too"),
+        ('oidc_issuer = "http://id.example.org"', r"trainshed\.toml:1: oidc_issuer: .* is no issuer"),
+        ('oidc_issuer = "https://u:p@id.example.org"', "is no issuer of OpenID Connect"),
+        ('oidc_issuer = "https://id.example.org"', "--oidc-client-id ID is missing"),
+        ('oidc_client_id = "trainshed"', "--oidc-issuer URL is missing"),
+        ('oidc_name_claim = "two words"', "is not one word"),
         ('tls_key = "/k"', r"trainshed\.toml:1: /k is one file of a pair: give --tls-cert too"),
     ],
 )
@@ -145,7 +160,7 @@ def test_what_is_wrong_in_the_file_is_told_with_its_line_and_what_is_right(
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(SETTINGS) - {"home", "config", "host", "database", "allowed_hosts", "context"})
+    "name", sorted(set(SETTINGS) - {"home", "config", "host", "database", "allowed_hosts", "context", *FREE})
 )
 def test_a_wrong_variable_is_named(name: str) -> None:
     variable = SETTINGS[name].variable

@@ -1,0 +1,183 @@
+"""Signing in with a provider, and `trainshed login` by the browser. For servers with a provider.
+
+The browser goes to `/signin`, from there to the provider, and comes back to `/signin/callback`, which writes
+a line to the audit log for each sign-in, allowed or refused. People see refusals as a page.
+"""
+
+from dataclasses import dataclass, replace
+
+from trainshed import console
+from trainshed.api.call import Call, Json, Method, RawAnswer, Reply, row
+from trainshed.api.console import policy, session_cookie
+from trainshed.api.request_gate import cookies
+from trainshed.core.account_token import without_secret
+from trainshed.core.audit import AuditLog, AuditRow
+from trainshed.core.directory import AccessToken
+from trainshed.core.errors import TrainshedError
+from trainshed.core.permission import ANONYMOUS, Permission, Principal, PrincipalKind
+from trainshed.core.ports import Clock
+from trainshed.service.browser_logins import BrowserLogins, LoginRequest, WaitingLogin
+from trainshed.service.provider_sign_in import CALLBACK, LIFE, CallbackQuery, ProviderSignIns
+from trainshed.wire import login as wire
+from trainshed.wire.scalars import time_text
+from trainshed.wire.status import to_http
+
+START = "/signin"
+_UNSTORED = {"cache-control": "no-store", "referrer-policy": "no-referrer"}
+
+
+@dataclass(frozen=True, slots=True)
+class SignInTrail:
+    """Writes lines to the audit log about somebody who was not known when the call came."""
+
+    log: AuditLog
+    clock: Clock
+
+    def note(self, call: Call, method: str, who: Principal, code: int, reason: str = "") -> None:
+        verb, _, path = method.partition(" ")
+        self.log.append(
+            AuditRow(
+                at=self.clock.now(),
+                who=str(who),
+                token=who.token,
+                address=call.client,
+                verb=verb,
+                path=path,
+                permission=Permission.PUBLIC.value,
+                project="",
+                code=code,
+                reason=without_secret(reason),
+            )
+        )
+
+
+@dataclass(slots=True)
+class ProviderSignInHandlers:
+    sign_ins: ProviderSignIns
+    trail: SignInTrail
+    public_url: str = ""  # empty: the address that the browser uses
+
+    async def begin(self, call: Call) -> Reply:
+        address = self._address(call)
+        try:
+            target, word = await self.sign_ins.begin(call.query.get("page", ""), address)
+        except TrainshedError as error:
+            return _refused(error)
+        # Lax: the browser has to bring it back when the provider's page leads here.
+        age = int(LIFE.total_seconds())
+        cookie = f"{self._cookie}={word}; Path={START}; Max-Age={age}; HttpOnly; SameSite=Lax"
+        if address.startswith("https:"):
+            cookie += "; Secure"
+        return RawAnswer(status=303, headers={"location": target, "set-cookie": cookie, **_UNSTORED})
+
+    async def callback(self, call: Call) -> Reply:
+        query, address = call.query, self._address(call)
+        brought = CallbackQuery(
+            state=query.get("state", ""),
+            code=query.get("code", ""),
+            issuer=query.get("iss", ""),
+            error=query.get("error_description", "") or query.get("error", ""),
+        )
+        word = cookies(call.headers.get("cookie", "")).get(self._cookie, "")
+        try:
+            signed_in = await self.sign_ins.end(word, brought, address)
+        except TrainshedError as error:
+            answer = _refused(error)
+            self.trail.note(call, f"GET {CALLBACK}", ANONYMOUS, answer.status, error.message)
+            return answer
+        principal = Principal(PrincipalKind.ACCOUNT, signed_in.account, token=signed_in.token)
+        self.trail.note(call, f"GET {CALLBACK}", principal, 303)
+        cookie = session_cookie(signed_in.session, address)
+        return RawAnswer(status=303, headers={"location": signed_in.page, "set-cookie": cookie, **_UNSTORED})
+
+    @property
+    def _cookie(self) -> str:
+        return f"{self.sign_ins.sign_ins.sessions.cookie}-signin"
+
+    def _address(self, call: Call) -> str:
+        return self.public_url or call.base_url
+
+
+@dataclass(slots=True)
+class LoginHandlers:
+    logins: BrowserLogins
+    trail: SignInTrail
+
+    async def allow(self, call: Call) -> Json:
+        message = wire.parse_allow(call.body)
+        word = self.logins.allow(call.principal, LoginRequest(message.challenge, message.title))
+        return {"address": wire.loopback_address(message, word)}
+
+    async def redeem(self, call: Call) -> Json:
+        message = wire.parse_redeem(call.body)
+        return self._taken(
+            call, "POST /v1/logins:redeem", *self.logins.redeem(message.word, message.verifier)
+        )
+
+    async def ask(self, call: Call) -> Json:
+        login = self.logins.ask(_request(call), call.client)
+        return _render(login) | {"path": f"/console/login?code={login.code}"}
+
+    async def waiting(self, call: Call) -> Json:
+        return _render(self.logins.waiting(call.path["code"]))
+
+    async def allow_code(self, call: Call) -> Json:
+        self.logins.allow_code(call.principal, call.path["code"])
+        return {}
+
+    async def refuse_code(self, call: Call) -> Json:
+        self.logins.refuse_code(call.path["code"])
+        return {}
+
+    async def redeem_code(self, call: Call) -> Json:
+        code = call.path["code"]
+        taken = self.logins.redeem_code(code, wire.parse_redeem(call.body).verifier)
+        if taken is None:
+            return {"waiting": True}
+        return self._taken(call, f"POST /v1/logins/{code}:redeem", *taken)
+
+    def _taken(self, call: Call, method: str, token: AccessToken, text: str) -> Json:
+        principal = Principal(PrincipalKind.ACCOUNT, token.account, token=token.id)
+        self.trail.note(call, method, principal, 200)
+        return wire.render_new_token(token, text)
+
+
+def _request(call: Call) -> LoginRequest:
+    message = wire.parse_login(call.body)
+    return LoginRequest(message.challenge, message.title)
+
+
+def _render(login: WaitingLogin) -> Json:
+    return {
+        "code": login.code,
+        "title": login.request.title,
+        "address": login.address,
+        "expireTime": time_text(login.until_at),
+    }
+
+
+def _refused(error: TrainshedError) -> RawAnswer:
+    page = console.refusal(error.message)
+    headers = {
+        "content-type": page.file.media_type,
+        "content-security-policy": policy(page.inline_scripts),
+        **_UNSTORED,
+    }
+    return RawAnswer(page.file.content, to_http(error)[0], headers)
+
+
+def provider_methods(provider: ProviderSignInHandlers, logins: LoginHandlers) -> tuple[Method, ...]:
+    """Public: who comes by them brings a signed attempt, or a word or code with its verifier."""
+    public, own = Permission.PUBLIC, Permission.ACCOUNT_OWN
+    code = "/v1/logins/{code}"
+    return (
+        row("GET", START, provider.begin, public),
+        replace(row("GET", CALLBACK, provider.callback, public), page=True, audits=True),
+        row("POST", "/v1/logins:allow", logins.allow, own),
+        row("POST", "/v1/logins:redeem", logins.redeem, public),
+        row("POST", "/v1/logins", logins.ask, public),
+        row("POST", f"{code}:allow", logins.allow_code, own),
+        row("POST", f"{code}:refuse", logins.refuse_code, own),
+        row("POST", f"{code}:redeem", logins.redeem_code, public),
+        row("GET", code, logins.waiting, own),
+    )
