@@ -2,7 +2,7 @@
 # PYTHON=/path/to/python3.12 chooses the interpreter; it must be 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-stop demo-env tensorflow sdk s3 cluster cluster-stop chart helm programs dev bytecode test test-all check style types console-types rules unit quick fuzz chaos bench clean
+.PHONY: help setup demo demo-stop demo-env tensorflow sdk s3 provider cluster cluster-stop chart helm programs dev bytecode test test-all check style types console-types rules unit quick fuzz chaos bench clean
 MAKEFLAGS += --no-print-directory
 export PYTHON
 
@@ -45,6 +45,9 @@ sdk: ## Google's Python SDK in .venv-sdk, for the conformance tests
 s3: ## SeaweedFS, boto3 and the aws command in .venv-s3, for tests against a real S3 store
 	@scripts/s3-env
 
+provider: dev ## an OpenID Connect provider in .oidc-provider, for tests of signing in
+	@scripts/provider-env
+
 cluster: ## a throw-away Kubernetes with two nodes, for tests; compiled once, from Debian's source
 	@scripts/cluster build
 	@scripts/cluster up
@@ -84,11 +87,11 @@ quick: check ## check, and all tests that are neither slow nor of containers or 
 
 # The types first: of all that needs .venv they take longest, and one core.
 test: ## set up, check, and run all everyday tests
-	@$(MAKE) -j5 types check bytecode sdk demo-env s3 programs helm
+	@$(MAKE) -j5 types check bytecode sdk demo-env s3 provider programs helm
 	@scripts/run-tests $(SPREAD) --ignore=tests/rules -rs
 
 test-all: ## the same, and the tests on Kubernetes: it is built meanwhile, where it is not there
-	@$(MAKE) -j5 types check bytecode sdk demo-env s3 programs helm
+	@$(MAKE) -j5 types check bytecode sdk demo-env s3 provider programs helm
 	@scripts/all-tests $(SPREAD) --ignore=tests/rules -rs
 
 # One after the other: the package manager serves one at a time.
@@ -117,5 +120,5 @@ bench: dev demo-env ## measure, and print each number beside its floor
 clean: ## remove environments, caches and the demo's files (a running demo server is stopped)
 	@if [ -x $(BIN)/python ]; then $(BIN)/python scripts/demo.py --stop --quiet; fi
 	@if [ -d .cluster ]; then scripts/cluster down; fi
-	rm -rf .cluster.* .venv .venv-train .venv-tensorflow .venv-sdk .venv-s3 .console-tools .demo .bench .images .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .cluster.* .venv .venv-train .venv-tensorflow .venv-sdk .venv-s3 .console-tools .oidc-provider .demo .bench .images .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
