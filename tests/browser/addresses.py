@@ -43,6 +43,7 @@ ADDRESSES = (
     Address("images", "images", "/console/images"),
     Address("runtimes", "runtimes", "/console/runtimes"),
     Address("new", "new", "/console/new"),
+    Address("login", "login", "/console/login"),
     Address("no-page", "jobs", "/console/nothing"),
 )
 JOB = next(address for address in ADDRESSES if address.name == "job")
