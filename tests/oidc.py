@@ -180,7 +180,10 @@ class PlainBrowser:
 class LoginCommand:
     """`trainshed login` with a home of its own, as it runs."""
 
-    def __init__(self, server: LiveServer, home: Path, *words: str) -> None:
+    def __init__(
+        self, server: LiveServer, home: Path, *words: str, terminal: int = subprocess.DEVNULL
+    ) -> None:
+        """`terminal`: what it reads from."""
         self.home, self.server = home, server
         home.mkdir(exist_ok=True)
         opener = home / "browser"
@@ -189,10 +192,11 @@ class LoginCommand:
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "trainshed.cli", "login", "--url", server.url, *words],
             env={"TRAINSHED_HOME": str(home), "BROWSER": str(opener), "PATH": "/usr/bin:/bin"},
-            stdin=subprocess.DEVNULL,
+            stdin=terminal,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,  # else it would ask at the terminal of whoever runs the tests
         )
 
     def opened(self) -> str:
@@ -203,6 +207,11 @@ class LoginCommand:
     def line(self) -> str:
         assert self._process.stderr is not None
         return self._process.stderr.readline()
+
+    def question(self, words: str) -> None:
+        """Until it has asked."""
+        assert self._process.stderr is not None
+        assert self._process.stderr.read(len(words)) == words
 
     def end(self) -> tuple[int, str, str]:
         output, errors = self._process.communicate(timeout=60)

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -170,6 +171,18 @@ def test_a_public_client_and_other_signatures(tmp_path: Path, algorithm: str):
         )
 
 
+@pytest.mark.parametrize("public", ["", "https://gpu-box.example.org"])
+def test_over_tls_the_browser_comes_back_by_https_and_the_cookie_stays_there(tmp_path: Path, public: str):
+    flags = ["--public-url", public, "--no-tls"] if public else ["--tls"]
+    with real_provider(tmp_path) as provider, server_of(provider, tmp_path, *flags) as server:
+        answer = server.request("GET", "/signin", token=None)
+        query = parse_qs(urlsplit(answer.headers["location"]).query)
+        assert query["redirect_uri"] == [f"{public or server.url}/signin/callback"]
+        assert query["redirect_uri"][0].startswith("https://")
+        for word in ("Secure", "HttpOnly", "SameSite=Lax", "Path=/signin"):
+            assert word in answer.headers["set-cookie"].split("; ")
+
+
 def test_a_wrong_secret_names_the_settings(tmp_path: Path):
     with real_provider(tmp_path) as provider, server_of(provider, tmp_path) as server:
         (tmp_path / "client-secret").write_text("wrong")
@@ -228,6 +241,28 @@ def test_login_by_a_browser_elsewhere_waits_until_the_code_is_allowed(server: Li
     finally:
         command.close()
     assert BOB in command.run("whoami")
+
+
+def test_at_a_terminal_the_provider_comes_first_and_a_token_where_it_is_asked_for(
+    server: LiveServer, tmp_path: Path
+):
+    token = server.post("/v1/tokens", {"account": ANN})["token"]
+    person, terminal = os.openpty()
+    command = LoginCommand(server, tmp_path / "home", terminal=terminal)  # without a display
+    try:
+        assert command.line().startswith(
+            f"Open this address in any browser: {server.url}/console/login?code="
+        )
+        command.close()
+        command = LoginCommand(server, tmp_path / "home", "--token", terminal=terminal)
+        command.question("token: ")
+        os.write(person, f"{token}\n".encode())
+        code, output, errors = command.end()
+        assert code == 0 and output.startswith(ANN), errors
+    finally:
+        command.close()
+        os.close(person)
+        os.close(terminal)
 
 
 def test_a_login_that_is_refused_ends_with_a_sentence(server: LiveServer, tmp_path: Path):

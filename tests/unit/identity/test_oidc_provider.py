@@ -1,5 +1,6 @@
 """The provider as the server asks it: what is sent, what is believed, and what is said where it fails."""
 
+import asyncio
 import base64
 from dataclasses import replace
 from datetime import timedelta
@@ -20,9 +21,17 @@ from tests.id_tokens import (
     signed,
 )
 from trainshed.core.directory import ProviderIdentity
-from trainshed.core.errors import Forbidden, Unavailable
+from trainshed.core.errors import Exhausted, Forbidden, Unavailable
 from trainshed.core.oidc import ProvidedPerson, SignInAttempt
-from trainshed.identity.oidc.provider import FAILED, FRESH, KEYS_AGAIN, OidcProvider, ProviderSettings
+from trainshed.identity.oidc.provider import (
+    FAILED,
+    FRESH,
+    KEYS_AGAIN,
+    MOST_AT_ONCE,
+    OidcProvider,
+    ProviderSettings,
+)
+from trainshed.outgoing_request import OutgoingAnswer, OutgoingRequest
 
 ATTEMPT = SignInAttempt(
     state="the-state",
@@ -200,6 +209,23 @@ async def test_a_provider_that_is_away_is_not_asked_again_at_once():
     house.there.is_away = False
     house.clock.time += FAILED
     assert await house.provider.address(ATTEMPT)
+
+
+async def test_only_a_few_people_at_once_keep_the_server_asking():
+    house, go_on = House(), asyncio.Event()
+
+    async def slow(request: OutgoingRequest) -> OutgoingAnswer:
+        await go_on.wait()
+        return await house.there.ask(request)
+
+    house.provider = OidcProvider(SETTINGS, house.clock, slow)
+    waiting = [asyncio.create_task(house.person()) for _ in range(MOST_AT_ONCE)]
+    await asyncio.sleep(0)
+    with pytest.raises(Exhausted, match="try again"):
+        await house.person()
+    go_on.set()
+    assert len(await asyncio.gather(*waiting)) == MOST_AT_ONCE
+    assert house.there.count("/keys") == 1 and await house.person()
 
 
 @pytest.mark.parametrize(
