@@ -1,7 +1,10 @@
 """Secrets of a project by name, over a live server: jobs have the values; no answer and no file has."""
 
 import base64
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -147,6 +150,70 @@ def test_submit_takes_a_secret_that_is_not_set_here_from_the_project(
     keep(server, "HF_TOKEN")
     done = command(server, *words)
     assert done.returncode == 0 and f"length {len(VALUE)}" in done.stdout, done.stderr
+
+
+READ = """
+import os, pathlib, time
+path = pathlib.Path(os.environ['KEY'])
+assert path == pathlib.Path(os.environ['TRAINSHED_SECRETS']) / 'key.json'
+print('length', len(path.read_text()), oct(path.stat().st_mode & 0o777), path.stat().st_uid == os.getuid())
+print('at', path, flush=True)
+"""
+
+
+def place_of(server: LiveServer, job: str) -> Path:
+    """Where the program found the file; it waits until that is told."""
+    lines = until(lambda: [line["text"] for line in server.lines(job) if line["text"].startswith("at ")])
+    return Path(lines[0].removeprefix("at "))
+
+
+def test_a_program_reads_a_secret_from_a_file_that_is_gone_with_its_run(
+    server: LiveServer, tmp_path: Path
+) -> None:
+    keep(server, "key.json")
+    stay = tmp_path / "stay"
+    stay.touch()
+    source = f"{READ}while os.path.exists({str(stay)!r}): time.sleep(0.05)\n"
+    job = server.submit(pools=[pool(source, {"name": "KEY", "value": "secret-file://key.json"})])
+    place = place_of(server, job)
+    assert place.read_text() == VALUE
+    server.kill()
+    server.start()
+    assert files_with_value(server.home) == [str(place.relative_to(server.home))]  # nowhere else, and kept
+    answers = [
+        server.job(job),
+        *(server.get(f"/v1/{job}:{verb}") for verb in ("environment", "status", "why")),
+    ]
+    assert VALUE not in json.dumps(answers)
+    stay.unlink()
+    assert printed(server, job)[0] == f"length {len(VALUE)} 0o400 True"
+    assert not place.exists()
+
+
+def test_the_file_of_a_secret_is_gone_after_kill_9_of_program_and_server(server: LiveServer) -> None:
+    keep(server, "key.json")
+    source = f"{READ}print('pid', os.getpid(), flush=True)\ntime.sleep(600)\n"
+    job = server.submit(pools=[pool(source, {"name": "KEY", "value": "secret-file://key.json"})])
+    place = place_of(server, job)
+    [line] = until(lambda: [line["text"] for line in server.lines(job) if line["text"].startswith("pid ")])
+    server.post(f"/v1/{job}:cancel")
+    server.kill()
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(int(line.removeprefix("pid ")), signal.SIGKILL)
+    server.start()
+    assert server.wait(job)["state"] == "JOB_STATE_CANCELLED"
+    assert not place.exists()
+
+
+def test_submit_gives_a_secret_as_a_file(server: LiveServer, tmp_path: Path) -> None:
+    keep(server, "key.json")
+    (tmp_path / "train.py").write_text(READ)
+    words = ("submit", str(tmp_path / "train.py"), "--folder", str(tmp_path), "--secret-file")
+    done = command(server, *words, "KEY=key.json")
+    assert done.returncode == 0 and f"length {len(VALUE)} 0o400 True" in done.stdout, done.stderr
+    for wrong, sentence in (("KEY", "is not KEY=NAME"), ("KEY=gone", "trainshed secrets set gone")):
+        refused = command(server, *words, wrong)
+        assert refused.returncode in (1, 2) and sentence in refused.stderr, refused.stderr
 
 
 def test_a_manifest_of_kubernetes_names_a_secret_by_name_and_key(server: LiveServer, tmp_path: Path) -> None:

@@ -187,6 +187,29 @@ def test_what_belongs_to_a_job_works_for_its_user(server: LiveServer) -> None:
     assert server.get(f"/v1/{job}:metrics")["progress"]["values"] == {"acc": 0.5}
 
 
+def test_a_secret_that_is_a_file_is_for_the_user_of_the_job_alone(server: LiveServer) -> None:
+    server.post("/v1/projects/p1/secrets?secretId=key")
+    server.post("/v1/projects/p1/secrets/key:addVersion", {"payload": {"data": "czNjcjN0LXZhbHVl"}})
+    source = (
+        "import os, pathlib\n"
+        "path = pathlib.Path(os.environ['KEY'])\n"
+        "print(path.read_text(), oct(path.stat().st_mode), path.stat().st_uid == os.getuid() != 0)\n"
+        "print(path, flush=True)\n"
+        "import time; time.sleep(1000)\n"
+    )
+    keyed = pool(python(source))
+    keyed["containerSpec"]["env"] = [{"name": "KEY", "value": "secret-file://key"}]
+    job = server.submit(pools=[keyed])
+    text, place = until(lambda: lines if len(lines := printed(server, job)) == 2 else None)
+    assert text == "s3cr3t-value 0o100400 True"
+    other = server.submit(python(f"open({place!r})"))
+    assert server.wait(other)["state"] == "JOB_STATE_FAILED"
+    assert "PermissionError" in " ".join(printed(server, other))
+    server.cancel(job)
+    server.wait(job)
+    assert not Path(place).exists()
+
+
 def test_the_code_of_a_job_is_its_users(server: LiveServer) -> None:
     source = b"""import os
 os.chdir('sub')

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -275,5 +276,39 @@ def test_a_server_with_tls_is_found_as_before_and_gives_named_secrets(podman: Po
         job = live.submit(pools=[pool])
         assert live.wait(job)["state"] == "JOB_STATE_SUCCEEDED", live.lines(job)
         assert [line["text"] for line in live.lines(job)] == ["put", str(len("s3cr3t-value"))]
-        files = (path for path in live.home.rglob("*") if path.is_file() and not path.is_symlink())
-        assert not [path for path in files if b"s3cr3t-value" in path.read_bytes()]
+        assert not files_with(live, b"s3cr3t-value")
+
+
+@pytest.mark.parametrize("user", ["root", "1234"])
+def test_a_program_reads_a_secret_from_a_file_that_is_gone_with_its_container(
+    server: LiveServer, ordinary: str, user: str
+):
+    source = """
+import os, pathlib, time
+path = pathlib.Path(os.environ['KEY'])
+print(path, len(path.read_text()), oct(path.stat().st_mode), os.getuid(), flush=True)
+try:
+    path.write_text('other')
+except OSError as error:
+    print(type(error).__name__, flush=True)
+time.sleep(600)
+"""
+    server.request("POST", "/v1/projects/p1/secrets?secretId=key.json")
+    server.post("/v1/projects/p1/secrets/key.json:addVersion", {"payload": {"data": "czNjcjN0LXZhbHVl"}})
+    pool = boxed(source, image=BASE if user == "root" else ordinary)
+    pool["containerSpec"]["env"] = [{"name": "KEY", "value": "secret-file://key.json"}]
+    job = server.submit(pools=[pool])
+    first, second = until(lambda: lines if len(lines := said(server, job)) == 2 else None)
+    mode, number = ("0o100400", "0") if user == "root" else ("0o100444", user)
+    assert first == f"/trainshed/secrets/key.json {len('s3cr3t-value')} {mode} {number}"
+    assert second in ("OSError", "PermissionError")
+    [place] = files_with(server, b"s3cr3t-value")
+    assert place.name == "key.json" and place.parent.name == "secrets"
+    server.cancel(job)
+    server.wait(job)
+    assert files_with(server, b"s3cr3t-value") == []
+
+
+def files_with(server: LiveServer, value: bytes) -> list[Path]:
+    files = (path for path in server.home.rglob("*") if path.is_file() and not path.is_symlink())
+    return [path for path in files if value in path.read_bytes()]

@@ -83,6 +83,7 @@ class SubmittedProgram:
         errors: list[EarlyError] = []
         checks: list[tuple[Callable[[str], object], str]] = [(_gpu, options.gpu)] if options.gpu else []
         checks += [(_variable, item) for item in options.env] + [(_secret, item) for item in options.secrets]
+        checks += [(_secret_file, item) for item in options.secret_files]
         checks += [(_label, label) for label in options.labels]
         checks += [(requirements, options.requirements)] if options.requirements else []
         if options.has_places:
@@ -145,9 +146,10 @@ class SubmittedProgram:
         container: Json = {"imageUri": options.image or IMAGE, "command": self.command}
         if options.arguments:
             container["args"] = list(options.arguments)
-        if options.env or options.secrets:
+        if options.env or options.secrets or options.secret_files:
             secrets = dict(map(_secret, options.secrets))
-            pairs = {**dict(map(_variable, options.env)), **secrets}
+            files = dict(map(_secret_file, options.secret_files))
+            pairs = {**dict(map(_variable, options.env)), **secrets, **files}
             container["env"] = [
                 {"name": name, "value": value, **({"secret": True} if name in secrets else {})}
                 for name, value in pairs.items()
@@ -284,6 +286,13 @@ def _secret(text: str) -> tuple[str, str]:
     if text and "=" not in text and text not in os.environ:
         return text, f"secret://{text}"  # not known here: the project's secret of that name
     return _pair(_valued(text, "--secret"), "--secret")
+
+
+def _secret_file(text: str) -> tuple[str, str]:
+    key, equals, name = text.partition("=")
+    if not (key and equals and name):
+        raise EarlyError(f"--secret-file {text} is not KEY=NAME, with the name of a secret", code=2)
+    return key, f"secret-file://{name}"
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:

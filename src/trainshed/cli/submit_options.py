@@ -37,6 +37,13 @@ OPTIONS: tuple[Row, ...] = (
         "KEY[=VALUE]",
         "The same, and its value is shown to nobody. Repeatable.",
     ),
+    (
+        "secret_files",
+        ("--secret-file",),
+        MANY,
+        "KEY=NAME",
+        "A variable with the path of a file that has the project's secret NAME. Repeatable.",
+    ),
     ("name", ("--name",), TEXT, "TEXT", "The display name. [default: the file's own, then the file's name]"),
     ("labels", ("--label",), MANY, "KEY=VALUE", "A label. Repeatable."),
     ("timeout", ("--timeout",), SPAN, "TIME", "End it after this time: 90s, 10m, 2h, 1d. [default: 7d]"),
@@ -140,6 +147,7 @@ class SubmitWords:
     requirements: str = ""
     env: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    secret_files: tuple[str, ...] = ()
     name: str = ""
     labels: tuple[str, ...] = ()
     timeout: str = ""

@@ -203,7 +203,7 @@ class JobLoop:
             self.collector.watch(key, sink.stdout, begun=True)
 
     async def _named_values(self, project: str, pool: Pool) -> Mapping[str, str]:
-        """The values of its variables that refer to secrets of the project, as they are now."""
+        """The values of the secrets of the project that its variables refer to, as they are now."""
         values: dict[str, str] = {}
         if self.named_secrets is None:
             return values

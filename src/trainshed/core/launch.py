@@ -44,6 +44,8 @@ class Launch:
     requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of the image
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     secrets: frozenset[str] = frozenset()  # names in `env` whose values no file of a run may have
+    # The contents of files that its user alone may read, by name. They are gone when the run is.
+    secret_files: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     google: GoogleAccess | None = None  # None: Google's host names lead to Google
     placement: Placement
     accelerator: str = ""  # the type of GPU it asks for; any will do where no machine has that type

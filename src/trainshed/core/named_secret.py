@@ -1,7 +1,8 @@
 """Secrets of a project, known by name: what is told of one, how a job refers to it, and who keeps them. Pure.
 
-A variable of a job whose value is `secret://NAME` gets the value of that secret at each launch. The reference
-is no secret: jobs store it, answers show it, and clients that know only `name` and `value` pass it on.
+A variable of a job whose value is `secret://NAME` gets the value of that secret at each launch. One whose
+value is `secret-file://NAME` gets the path of a file that has it. The reference is no secret: jobs store it,
+answers show it, and clients that know only `name` and `value` pass it on.
 """
 
 import re
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-SCHEME = "secret://"
+SCHEME, FILE_SCHEME = "secret://", "secret-file://"
 MOST_VALUE = 65_536  # bytes, as Secret Manager has it
 NAME_RULE = "1 to 200 letters, digits, '-', '_' and '.', a letter or digit first"
 
@@ -75,6 +76,12 @@ def is_name(text: str) -> bool:
 def reference_of(value: str) -> str:
     """The name of the secret that a variable's value refers to; empty where it is an ordinary value."""
     name = value.removeprefix(SCHEME)
+    return name if name != value and is_name(name) else file_reference_of(value)
+
+
+def file_reference_of(value: str) -> str:
+    """The name of the secret that a program finds in a file; empty where the value is another one."""
+    name = value.removeprefix(FILE_SCHEME)
     return name if name != value and is_name(name) else ""
 
 

@@ -12,9 +12,10 @@ from typing import Any, TypeAlias, cast
 from trainshed.core.errors import Unavailable
 from trainshed.core.job import JobSpec, Pool
 from trainshed.core.launch import Launch
-from trainshed.core.named_secret import reference_of
+from trainshed.core.named_secret import file_reference_of, reference_of
 
 MASK = "(secret, not shown)"
+FOLDER = "TRAINSHED_SECRETS"  # the variable with the folder of the secrets that are files
 JobSecrets: TypeAlias = Mapping[int, Mapping[str, str]]  # values by pool and name
 
 _LAST_WORDS = frozenset(
@@ -87,8 +88,26 @@ def with_secrets(launch: Launch, pool: Pool, kept: Mapping[str, str]) -> Launch:
     hidden = [name for name, value in pool.env if value == MASK or reference_of(value)]
     if lost := [name for name in hidden if name not in kept]:
         raise Unavailable(f"The value of its secret {lost[0]} is lost: submit the job again with it.")
-    env = {**launch.env, **{name: kept[name] for name in hidden}}
-    return replace(launch, env=env, secrets=launch.secrets | secret_names(pool))
+    files = {name: secret for name, value in pool.env if (secret := file_reference_of(value))}
+    env = {**launch.env, **{name: kept[name] for name in hidden if name not in files}}
+    return replace(
+        launch,
+        env=env,
+        secrets=launch.secrets | (secret_names(pool) - files.keys()),
+        secret_files={secret: kept[name] for name, secret in files.items()},
+    )
+
+
+def env_with_files(launch: Launch, folder: str) -> Mapping[str, str]:
+    """The variables of a launch whose secret files are in that folder, with their paths."""
+    if not launch.secret_files:
+        return launch.env
+    paths = {
+        name: f"{folder}/{secret}"
+        for name, value in launch.env.items()
+        if (secret := file_reference_of(value))
+    }
+    return {FOLDER: folder, **launch.env, **paths}
 
 
 def masked(value: object, is_secret: Callable[[str], bool] = is_secret_name) -> Any:

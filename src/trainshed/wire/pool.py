@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from trainshed.core.job import MAX_ENV, MAX_REPLICAS, Pool
 from trainshed.core.machine import Catalogue, Machine
-from trainshed.core.named_secret import NAME_RULE, SCHEME, reference_of
+from trainshed.core.named_secret import FILE_SCHEME, NAME_RULE, SCHEME, reference_of
 from trainshed.core.nfs import MOST as MOST_MOUNTS
 from trainshed.core.nfs import NfsMount, folder_fault
 from trainshed.core.nfs import faults as mount_faults
@@ -257,8 +257,9 @@ class PoolParser:
         for number, value in enumerate(values):
             if value == MASK:
                 self._faults.add(f"{path}[{number}].value", _MASKED)
-            elif value.startswith(SCHEME) and not reference_of(value):
-                self._faults.add(f"{path}[{number}].value", f"names no secret: {SCHEME}NAME has {NAME_RULE}.")
+            elif value.startswith((SCHEME, FILE_SCHEME)) and not reference_of(value):
+                scheme = SCHEME if value.startswith(SCHEME) else FILE_SCHEME
+                self._faults.add(f"{path}[{number}].value", f"names no secret: {scheme}NAME has {NAME_RULE}.")
         return tuple((variable.name, value) for variable, value in zip(env, values, strict=True))
 
     def _concealed(

@@ -98,6 +98,29 @@ def test_values_of_secrets_are_in_the_secret_and_not_in_the_pod():
     assert env(launch)[TOKEN] == {"secretKeyRef": {"name": "ts-0a1b2c3d-179", "key": "token"}}
 
 
+def test_a_secret_that_is_a_file_is_a_volume_of_the_secret_and_the_variable_has_its_path():
+    files = {"key.json": "s3cret"}
+    launch = replace(LAUNCH, env={"KEY": "secret-file://key.json", "OPEN": "yes"}, secret_files=files)
+    assert pod_variables(launch, FRAME).kept() == {"file.key.json": "s3cret"}
+    pod = render_pod(launch, FRAME)
+    assert "s3cret" not in json.dumps(pod)
+    shown = env(launch)
+    assert (shown["KEY"], shown["TRAINSHED_SECRETS"]) == ("/trainshed/secrets/key.json", "/trainshed/secrets")
+    items = [{"key": "file.key.json", "path": "key.json"}]
+    source = {"secretName": "ts-0a1b2c3d-179", "defaultMode": 0o444, "items": items}
+    assert {"name": "secrets", "secret": source} in pod["spec"]["volumes"]
+    mount = {"name": "secrets", "mountPath": "/trainshed/secrets", "readOnly": True}
+    assert mount in container(launch)["volumeMounts"]
+    assert "secrets" not in [volume["name"] for volume in render_pod(LAUNCH, FRAME)["spec"]["volumes"]]
+
+
+def test_the_replicas_of_a_large_gang_have_the_path_of_a_secret_in_common():
+    peers = tuple(f"workerpool1-{index}" for index in range(80))
+    env_here = {"KEY": "secret-file://key.json"}
+    launch = replace(LAUNCH, env=env_here, peers=peers, secret_files={"key.json": "s3cret"})
+    assert CommonVariables().see(launch, frozenset())["KEY"] == "/trainshed/secrets/key.json"
+
+
 def test_the_pods_of_a_gang_wait_for_each_others_names():
     launch = replace(LAUNCH, peers=("workerpool0-0", "workerpool1-0"))
     domain = "ts-0a1b2c3d-179.ml.svc.cluster.local"

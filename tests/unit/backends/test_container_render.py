@@ -269,6 +269,17 @@ def test_only_the_first_beginning_counts():
     assert parse_record(b"init a 1000000000\ninit b 9000000000\n").boot == "a"
 
 
+def test_secrets_that_are_files_are_mounted_to_be_read_and_in_no_body():
+    launch = replace(LAUNCH, env={"KEY": "secret-file://key"}, secret_files={"key": "s3cret"})
+    body = render(launch, IMAGE, replace(FRAME, secrets="/home/run/secrets"), RunMounts())
+    env, mounts = body["Env"], host(body)["Mounts"]
+    assert isinstance(env, list) and isinstance(mounts, list)
+    assert {"KEY=/trainshed/secrets/key", "TRAINSHED_SECRETS=/trainshed/secrets"} <= set(env)
+    mount = {"Type": "bind", "Source": "/home/run/secrets", "Target": "/trainshed/secrets", "ReadOnly": True}
+    assert mount in mounts
+    assert "s3cret" not in str(body)
+
+
 def test_a_file_of_the_run_has_no_values_of_secrets():
     body = {"Image": "i", "Env": ["HF_TOKEN=x=y", "LR=1"]}
     assert without_secrets(body, frozenset({"HF_TOKEN"})) == {"Image": "i", "Env": ["LR=1"]}

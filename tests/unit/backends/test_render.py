@@ -26,6 +26,13 @@ LAUNCH = Launch(
 )
 
 
+def test_a_secret_that_is_a_file_is_in_the_folder_of_its_run_and_its_path_in_the_variable():
+    rendered = render(replace(LAUNCH, env={"KEY": "secret-file://key"}, secret_files={"key": "qqq"}), FRAME)
+    assert rendered.env["KEY"] == f"{rendered.run}/secrets/key"
+    assert rendered.env["TRAINSHED_SECRETS"] == f"{rendered.run}/secrets"
+    assert "qqq" not in str(rendered)
+
+
 def test_a_file_of_the_run_has_the_names_of_secrets_and_not_their_values():
     rendered = render(replace(LAUNCH, env={"HF_TOKEN": "qqq"}, secrets=frozenset({"HF_TOKEN"})), FRAME)
     written = rendered.plain()

@@ -16,7 +16,7 @@ from trainshed.backends.cluster.pod_hosts import has_file, hosts_maker, hosts_mo
 from trainshed.backends.cluster.pod_mounts import FILES_VOLUME, env_of, files_mounts
 from trainshed.backends.cluster.pod_places import PodPlaces
 from trainshed.backends.cluster.pod_template import GPU, NOTHING_MORE, PodTemplate
-from trainshed.backends.cluster.pod_variables import PodVariables, literal
+from trainshed.backends.cluster.pod_variables import SECRETS, PodVariables, file_key, literal
 from trainshed.backends.machine.image_config import command_line
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
@@ -198,6 +198,9 @@ def _volumes(launch: Launch, frame: PodFrame) -> tuple[list[Object], list[Object
     if has_file(launch):
         volumes.append(hosts_volume())
         mounts.append(hosts_mount())
+    if launch.secret_files:
+        volumes.append(_secrets_volume(launch, frame))
+        mounts.append({"name": "secrets", "mountPath": SECRETS, "readOnly": True})
     if frame.reach.roots:
         volumes.append({"name": "roots", "configMap": {"name": frame.reach.roots}})
         mounts.append(
@@ -210,6 +213,14 @@ def _volumes(launch: Launch, frame: PodFrame) -> tuple[list[Object], list[Object
         volumes.append({"name": f"nfs-{number}", "nfs": _nfs(mount)})
         mounts.append({"name": f"nfs-{number}", "mountPath": mount.target, "readOnly": mount.read_only})
     return volumes, mounts
+
+
+def _secrets_volume(launch: Launch, frame: PodFrame) -> Object:
+    """In memory of the node, for this pod alone."""
+    items = [{"key": file_key(name), "path": name} for name in sorted(launch.secret_files)]
+    secret = job_object(frame.home, launch.key.name.job)
+    # Kubernetes gives the files to root, whoever the program is.
+    return {"name": "secrets", "secret": {"secretName": secret, "defaultMode": 0o444, "items": items}}
 
 
 def render_service(home: str, job: str) -> Object:

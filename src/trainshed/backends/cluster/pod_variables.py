@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from trainshed.backends.cluster.objects import Object
 from trainshed.core.launch import Launch
+from trainshed.core.secret import env_with_files
 
 # For the init; programs do not see them.
 TOKEN, NAMES, TEXT = "TRAINSHED_POD_TOKEN", "TRAINSHED_POD_NAMES", "TRAINSHED_POD_TEXT_"
@@ -19,6 +20,7 @@ COMMON, SEPARATOR = "TRAINSHED_POD_COMMON", "\x1e"  # NAME=VALUE, and what is be
 MOST_NAMES = 64  # of which a pod waits for the addresses
 MANY = 64  # replicas of a gang whose pods are kept small
 _FOR_RUNTIMES = ("NVIDIA_", "AMD_")  # how names of variables begin that runtimes of containers read
+SECRETS = "/trainshed/secrets"  # where programs find the secrets that are files
 _LONG = 2048  # characters of a text that is in the secret
 _CLUSTER, _CLUSTER_END = '{"cluster": ', "]}"  # around the addresses in TF_CONFIG and CLUSTER_SPEC
 
@@ -64,6 +66,7 @@ class PodVariables:
             texts.append(self._common_text())
         env, hidden = self.launch.env, self._hidden
         secrets = {self._key(name): value for name, value in env.items() if name in hidden}
+        secrets |= {file_key(name): content for name, content in self.launch.secret_files.items()}
         return secrets | {_text_key(text): text for text in texts}
 
     @property
@@ -121,7 +124,12 @@ class CommonVariables:
 
 def variables_of(launch: Launch) -> dict[str, str]:
     """The program's, without those that are about its files."""
-    return {"PYTHONUNBUFFERED": "1", **launch.env, "TRAINSHED_RUN": str(launch.key)}
+    return {"PYTHONUNBUFFERED": "1", **env_with_files(launch, SECRETS), "TRAINSHED_RUN": str(launch.key)}
+
+
+def file_key(name: str) -> str:
+    """In the secret: that of a file. All replicas have the same."""
+    return f"file.{name}"
 
 
 def _hidden(launch: Launch, shared: frozenset[str]) -> frozenset[str]:

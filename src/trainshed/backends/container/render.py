@@ -16,8 +16,10 @@ from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Sink
+from trainshed.core.secret import env_with_files
 
 INSIDE = "/.trainshed"
+SECRETS = "/trainshed/secrets"  # where programs find the secrets that are files
 REMOTE = f"{INSIDE}/remote"  # the init by another name: what starts programs in other replicas
 LABEL = "trainshed"
 _DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP")
@@ -60,6 +62,7 @@ class ContainerFrame:
     record: str
     podman: bool
     network: str
+    secrets: str = ""  # the folder of its secret files
     address: str = ""  # of the replica; the engine chooses where empty
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])  # address by name
     processes: int = 0  # that it may have; 0: no limit
@@ -110,7 +113,7 @@ def _env(launch: Launch, image: ImageConfig, run_mounts: RunMounts) -> dict[str,
     env = {"PYTHONUNBUFFERED": "1"}  # else Python would buffer lines, and a follower see nothing
     env |= image.env
     env |= run_mounts.env
-    env |= launch.env
+    env |= env_with_files(launch, SECRETS)
     # Images made for NVIDIA's runtime set "all", which would be all of the machine's.
     env["NVIDIA_VISIBLE_DEVICES"] = ",".join(launch.placement.gpus) or "void"
     env["TRAINSHED_RUN"] = str(launch.key)
@@ -123,6 +126,7 @@ def _host(launch: Launch, frame: ContainerFrame, run_mounts: RunMounts) -> dict[
         Mount(source=frame.init, target=f"{INSIDE}/init", read_only=True),
         *((Mount(source=frame.init, target=REMOTE, read_only=True),) if launch.remote else ()),
         Mount(source=frame.record, target=f"{INSIDE}/record"),
+        *((Mount(source=frame.secrets, target=SECRETS, read_only=True),) if launch.secret_files else ()),
         *_output_mounts(frame.output),
     )
     return {

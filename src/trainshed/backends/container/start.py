@@ -21,8 +21,10 @@ from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import JobNetwork, Networks
 from trainshed.backends.container.render import REMOTE, ContainerFrame, render, without_secrets
 from trainshed.backends.container.run import ContainerRun
+from trainshed.backends.container.run_mounts import is_root
 from trainshed.backends.machine.compiled import compiled
 from trainshed.backends.machine.process_group import ProcessCeiling
+from trainshed.backends.machine.secret_files import ANYBODY, OWN, secrets_folder, write_secret_files
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.image_port import Images
 from trainshed.core.launch import Launch
@@ -82,6 +84,9 @@ class Starter:
         written = without_secrets(body, launch.secrets)
         record = run.read()
         try:
+            if launch.secret_files and not (record and record.begun):
+                mode = OWN if is_root(image.user) else ANYBODY  # the uid of a name is known in the image only
+                write_secret_files(run.folder, launch.secret_files, mode=mode)
             if record is None:
                 run.holds = launch.held
                 run.prepare(written, (output.stdout, output.stderr))
@@ -107,6 +112,7 @@ class Starter:
             home=self.home,
             init=self.init,
             record=run.record,
+            secrets=secrets_folder(run.folder),
             podman=self.podman,
             network=self.networks.name(run.key.name.job),
             address=hosts.get(launch.placement.host, ""),

@@ -1,7 +1,7 @@
 """One run as a server remembers it, in whatever backend: how it is shown, and that it is held for a look.
 
-A backend changes it from one event loop. It never starts, signals or ends anything, and waits only for its
-end.
+A backend changes it from one event loop. It removes the secret files of a run that has ended. It never
+starts, signals or ends anything, and waits only for its end.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from pathlib import Path
 from signal import SIGKILL
 from typing import Any, cast
 
+from trainshed.backends.machine.secret_files import remove_secret_files
 from trainshed.core.limits import MemoryLimit
 from trainshed.core.names import RunKey
 from trainshed.core.obstacle import Obstacle
@@ -122,6 +123,7 @@ class KnownRun(ABC):
             or (self.has_limits and bool(out_of_memory) and _was_killed(exit)),
         )
         if not self.observation.alive:
+            remove_secret_files(self.folder)
             self.gone.set()
 
     @property

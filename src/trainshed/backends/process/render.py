@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainshed.backends.machine.run_folders import run_folder
+from trainshed.backends.machine.secret_files import secrets_folder
 from trainshed.backends.process.job_user import JobUser
 from trainshed.core.google import GoogleAccess, past_proxies
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import HYPERTUNE, REPORT, hypertune_file
+from trainshed.core.secret import env_with_files
 
 IMAGE = "trainshed/python"
 MARK = "TRAINSHED_RUN_DIR"  # finds the processes of a run, whoever their parent is
@@ -147,7 +149,7 @@ def _env(launch: Launch, frame: ProcessFrame, run: str, own: tuple[str, str], re
         env["TMPDIR"] = tmp
     env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # so that a number means the same device as to NVML
     env["CUDA_VISIBLE_DEVICES"] = ",".join(launch.placement.gpus)
-    env.update(launch.env)
+    env.update(env_with_files(launch, secrets_folder(run)))
     if report:
         env[REPORT] = report
         env.setdefault(HYPERTUNE, hypertune_file(report))

@@ -19,6 +19,7 @@ from trainshed.backends.machine.mounts import local_env
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.remote import remote_program
 from trainshed.backends.machine.run_folders import run_folder
+from trainshed.backends.machine.secret_files import write_secret_files
 from trainshed.backends.process.ask import FILE as STACKS
 from trainshed.backends.process.ask import offering
 from trainshed.backends.process.google_hosts import HostsFile
@@ -31,6 +32,7 @@ from trainshed.backends.process.hand_over import (
 )
 from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.job_hosts import JobHosts
+from trainshed.backends.process.job_user import JobUser
 from trainshed.backends.process.job_users import JobUsers
 from trainshed.backends.process.keeper import Keeper, StartRequest
 from trainshed.backends.process.net import NO_GROUPS, RunCgroups
@@ -159,6 +161,8 @@ class RunStarter:
             fresh = _make_folders(rendered)
             if not fresh and run.read() is not None:
                 return False
+            if launch.secret_files:
+                _write_secrets(run, launch, rendered.user)
             if fresh or not run.prepared():
                 run.memory = memory_limit(launch.placement, launch.room)
                 run.most_processes = self._groups.ceiling.of(launch.placement, launch.room)
@@ -234,6 +238,13 @@ def _open_way(run: ProcessRun) -> None:
         open_way(run.path)
     except OSError as error:
         raise Unavailable(f"No place could be made for {run.key}: {error}.") from error
+
+
+def _write_secrets(run: ProcessRun, launch: Launch, user: JobUser | None) -> None:
+    if user is not None:
+        open_folder(run.path)
+    owner = None if user is None else (user.uid, user.gid)
+    write_secret_files(run.folder, launch.secret_files, owner=owner)
 
 
 def _give_files(run: ProcessRun, rendered: Rendered, report: str) -> None:
