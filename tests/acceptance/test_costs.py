@@ -62,12 +62,34 @@ def test_the_costs_of_a_month_are_those_of_its_jobs_also_of_deleted_ones(server:
 
 def test_every_grouping_has_the_same_total(server: LiveServer):
     everywhere = server.get("/v1/costs")["total"]["cost"]
-    for by in ("job", "label:team", "class", "node", "day", "month", "project"):
+    for by in ("job", "user", "label:team", "class", "node", "day", "month", "project"):
         answer = server.get("/v1/costs", groupBy=by)
         assert answer["total"]["cost"] == everywhere
         assert total(answer["rows"], "cost") == Decimal(everywhere)
     teams = server.get(f"{PARENT}/costs", groupBy="label:team")["rows"]
     assert {row["group"] for row in teams} == {"vision", "speech"}
+
+
+def test_costs_are_told_by_who_submitted_the_jobs_also_of_deleted_ones(server: LiveServer):
+    headers = {"X-Trainshed-User": "ada"}
+    body = {
+        "displayName": "hers",
+        "jobSpec": {"workerPoolSpecs": [pool(python("pass"), machine="n1-standard-1")]},
+    }
+    answers = [
+        server.request("POST", JOBS.replace("/p1/", "/users/"), body, headers=headers) for _ in range(2)
+    ]
+    for answer in answers:
+        server.wait(answer.json["name"])
+    server.request("DELETE", f"/v1/{answers[0].json['name']}")
+    [row] = server.get(f"{PARENT.replace('/p1/', '/users/')}/costs", groupBy="user")["rows"]
+    assert row["group"] == "ada"
+    done = command(server, "costs", "--by", "user", "--csv", "--project", "users")
+    assert [line["group"] for line in csv.DictReader(done.stdout.splitlines())] == ["ada"]
+    listed = command(server, "ls", "--user", "ada", "--json", "--project", "users")
+    assert [job["submitter"] for job in json.loads(listed.stdout)] == ["ada"]
+    assert "no such jobs" in command(server, "ls", "--user", 'o"ther', "--project", "users").stderr
+    assert "User      ada" in command(server, "show", "hers", "--project", "users").stdout
 
 
 def test_pages_belong_together(server: LiveServer):

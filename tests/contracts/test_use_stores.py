@@ -44,7 +44,7 @@ async def test_the_sums_of_an_older_database_are_made_of_its_intervals(tmp_path:
     with contextlib.closing(sqlite3.connect(path)) as older:
         older.executescript(
             "DROP TABLE day_uses; DROP TABLE day_totals; DROP TABLE deleted_jobs; "
-            "DELETE FROM schema_migrations WHERE name LIKE '0009%'"
+            "DELETE FROM schema_migrations WHERE name LIKE '0009%' OR name LIKE '0011%'"
         )
     await store.start()
     try:

@@ -11,6 +11,7 @@ from tests.contracts.store_values import T0, a_deletion
 from trainshed.core.day_use import DayUse, UseField, UseQuery
 from trainshed.core.errors import Conflict
 from trainshed.core.job import Job, JobSpec, JobState
+from trainshed.core.ledger import TimeClass
 from trainshed.core.ports import Store
 
 DAY = T0.date()
@@ -78,6 +79,26 @@ class UseStoreContract:
             "2": gone.display_name,
             "3": gone.display_name,
         }
+
+    async def test_sums_by_user_outlive_the_jobs_that_they_submitted(self, store: Store) -> None:
+        await lived(store, submitter="ann")
+        gone = await lived(store, id="2", submitter="bob")
+        await lived(store, id="3")
+        await store.delete(gone, a_deletion(gone))
+        uses = await store.uses(UseQuery(apart=frozenset({UseField.USER})))
+        assert {use.user: use.micros for use in uses if use.spent_on is TimeClass.COMPUTED} == {
+            **{"ann": 5_000_000, "bob": 5_000_000, "": 5_000_000}
+        }
+
+    async def test_sums_of_very_many_jobs_are_those_that_are_told_one_by_one(self, store: Store) -> None:
+        await lived(store)
+        await lived(store, id="2", project="q")
+        for more in (set[UseField](), {UseField.DAY}, {UseField.NODE, UseField.DAY}):
+            for job in ("", "2"):
+                query = UseQuery(apart=frozenset({UseField.JOB, UseField.PROJECT} | more), job=job)
+                told = await store.job_uses(query)
+                uses = [told.kinds[at]._replace(job=job, micros=micros) for at, job, micros in told.rows]
+                assert sorted(uses) == sorted(await store.uses(query))
 
     async def test_of_an_id_that_is_deleted_twice_the_last_labels_count(self, store: Store) -> None:
         for number, team in enumerate(("vision", "speech")):

@@ -14,7 +14,7 @@ from tests.properties.job_plans import Step, jobs, lives, play
 from tests.properties.job_world import World
 from trainshed.core.costs import GroupBy, by_class, fold, ordered, shown, together
 from trainshed.core.costs import total as added
-from trainshed.core.day_use import DayUse, day_uses, open_uses
+from trainshed.core.day_use import DayUse, JobUses, day_uses, open_uses
 from trainshed.core.job import Job
 from trainshed.core.ledger import Interval, TimeClass, open_intervals
 from trainshed.core.names import ReplicaName, RunKey
@@ -47,6 +47,7 @@ uses = st.lists(
         project=st.sampled_from("pq"),
         job=st.sampled_from("123"),
         label=st.sampled_from(["", "red"]),
+        user=st.sampled_from(["", "ann"]),
         node=st.sampled_from(["n1", "n2"]),
         spent_on=st.sampled_from(TimeClass),
         cpus=st.floats(0.001, 512),
@@ -71,6 +72,16 @@ def test_parts_add_up_to_the_total_exactly_in_every_group(used: list[DayUse], va
     for row in rows:
         assert row.amount == added(row.classes.values())
         assert abs(sum(row.shares.values()) - 1) < 1e-9
+
+
+@PROPERTY
+@given(uses, prices, st.integers(0, 20))
+def test_jobs_told_by_kinds_and_numbers_have_the_same_sums(used: list[DayUse], valid: Prices, cut: int):
+    kinds = {number: use._replace(job="", micros=0) for number, use in enumerate(used[:cut])}
+    rows = [(number, use.job, use.micros) for number, use in enumerate(used[:cut])]
+    told = fold(used[cut:], valid, GroupBy.JOB, JobUses(kinds=kinds, rows=rows))
+    plain = fold(used, valid, GroupBy.JOB)
+    assert list(shown(told, ordered(told, GroupBy.JOB))) == list(shown(plain, ordered(plain, GroupBy.JOB)))
 
 
 @PROPERTY

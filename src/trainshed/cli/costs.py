@@ -14,7 +14,7 @@ from trainshed.cli.failure import Misuse
 from trainshed.cli.options import connected
 from trainshed.client import Client, Json
 
-BY = re.compile(r"job|class|node|day|month|project|label:.+")
+BY = re.compile(r"job|user|class|node|day|month|project|label:.+")
 MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
 MONEY, CPUS, MEMORY, GPUS = "cost", "cpuHours", "memoryGibHours", "gpuHours"
 REST = 0.005  # smaller shares are not worth a word
@@ -29,7 +29,7 @@ REST = 0.005  # smaller shares are not worth a word
     metavar="WHAT",
     default="job",
     show_default=True,
-    help="job, label:KEY, class (of time), node, day, month, or project: of the whole server.",
+    help="job, user, label:KEY, class (of time), node, day, month, or project: of the whole server.",
 )
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1), default=50, help="At most N rows. [default: 50]"
@@ -58,7 +58,8 @@ def command(
       trainshed costs --by project
     """
     if not BY.fullmatch(by):
-        raise Misuse(f"--by {by} is not known; there are job, label:KEY, class, node, day, month and project")
+        known = "job, user, label:KEY, class, node, day, month and project"
+        raise Misuse(f"--by {by} is not known; there are {known}")
     first, after = _days(month, since, until)
     location = click.get_current_context().params.get("location")
     everywhere = by == "project" or client.project == "-"

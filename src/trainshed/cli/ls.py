@@ -22,6 +22,7 @@ class JobChoice(TypedDict):
 
     all_locations: bool
     states: tuple[str, ...]
+    user: str | None
     where: str
     limit: int
 
@@ -34,6 +35,9 @@ class JobChoice(TypedDict):
     type=click.Choice(STATES, case_sensitive=False),
     multiple=True,
     help="Only jobs in this state. Repeatable.",
+)
+@click.option(
+    "--user", metavar="NAME", help="Only jobs that NAME submitted: an account, or a name as in `show`."
 )
 @click.option("--filter", "where", metavar="EXPR", default="", help="""Such as 'labels.team="vision"'.""")
 @click.option(
@@ -68,9 +72,19 @@ def command(client: Client, *, watch: bool, as_json: bool, **chosen: Unpack[JobC
 
 
 def _show(
-    client: Client, *, all_locations: bool, states: tuple[str, ...], where: str, limit: int, as_json: bool
+    client: Client,
+    *,
+    all_locations: bool,
+    states: tuple[str, ...],
+    user: str | None,
+    where: str,
+    limit: int,
+    as_json: bool,
 ) -> None:
     location = "-" if all_locations else None
+    if user is not None:
+        whose = f"submitter={json.dumps(user, ensure_ascii=False)}"
+        where = f"({where}) AND {whose}" if where else whose
     # One more than shown tells whether there are more.
     jobs = list(
         client.jobs(filter=condition(where, states), limit=limit + 1, location=location, view="trainshed")

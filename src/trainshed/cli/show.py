@@ -105,6 +105,7 @@ def _facts(job: Json, status: Json, paint: Paint, results: str, cost: str) -> It
             yield "", f"its log: trainshed logs {words.identity(job)} --replica {task}"
     for cut in words.parts(status, "cuts"):
         yield "Cut", _cut(cut)
+    yield "User", str(status.get("submitter") or "")
     yield from _moments(words.part(status, "times"))
     yield "Cost", cost
     labels = words.part(job, "labels")

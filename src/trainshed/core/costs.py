@@ -13,7 +13,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from trainshed.core.day_use import DayUse, UseField
+from trainshed.core.day_use import NO_JOBS, DayUse, JobUses, UseField
 from trainshed.core.ledger import TimeClass
 from trainshed.core.prices import EXACT, Prices, Rate, rate
 
@@ -31,6 +31,7 @@ class GroupBy(StrEnum):
     DAY = "day"
     MONTH = "month"
     PROJECT = "project"
+    USER = "user"
 
 
 class CostGroup(NamedTuple):
@@ -46,6 +47,7 @@ _FIELDS: Mapping[GroupBy, frozenset[UseField]] = {
     GroupBy.DAY: frozenset({UseField.DAY}),
     GroupBy.MONTH: frozenset({UseField.DAY}),
     GroupBy.PROJECT: frozenset({UseField.PROJECT}),
+    GroupBy.USER: frozenset({UseField.USER}),
 }
 _GROUPS: Mapping[GroupBy, Callable[[DayUse], CostGroup]] = {
     GroupBy.JOB: lambda use: CostGroup(use.job, use.project),
@@ -55,6 +57,7 @@ _GROUPS: Mapping[GroupBy, Callable[[DayUse], CostGroup]] = {
     GroupBy.DAY: lambda use: CostGroup(str(use.day)),
     GroupBy.MONTH: lambda use: CostGroup(str(use.day)[:7]),
     GroupBy.PROJECT: lambda use: CostGroup(use.project),
+    GroupBy.USER: lambda use: CostGroup(use.user),
 }
 _IN_ORDER_OF_TIME = (GroupBy.DAY, GroupBy.MONTH)
 
@@ -94,12 +97,13 @@ def kept_apart(by: GroupBy, prices: Prices | None) -> frozenset[UseField]:
     return fields
 
 
-def fold(uses: Iterable[DayUse], prices: Prices | None, by: GroupBy) -> CostSums:
-    """The sums of uses that have what `kept_apart` names."""
+def fold(uses: Iterable[DayUse], prices: Prices | None, by: GroupBy, of_jobs: JobUses = NO_JOBS) -> CostSums:
+    """The sums of uses that have what `kept_apart` names. `of_jobs` has more of them, for groups by job."""
     sums, group = CostSums(), _GROUPS[by]
     numbers: dict[tuple[object, ...], int] = {}
     depends_on_day = prices is not None and prices.change
-    for use in uses:
+
+    def numbered(use: DayUse) -> int:
         day: date | None = use.day if depends_on_day else None
         resources = (use.machine_type, use.cpus, use.memory, use.gpus, use.accelerator, use.is_spot)
         what = (use.spent_on, day, use.node, *resources)
@@ -109,9 +113,35 @@ def fold(uses: Iterable[DayUse], prices: Prices | None, by: GroupBy) -> CostSums
             number = numbers[what] = len(sums.rates)
             sums.rates.append((use.spent_on, priced))
             sums.unpriced.update(priced.unpriced)
-        times = sums.groups.setdefault(group(use), {})
+        return number
+
+    kinds = {at: (numbered(kind), kind.project) for at, kind in of_jobs.kinds.items()}
+    _add_jobs(sums.groups, kinds, of_jobs.rows)
+    for use in uses:
+        number, times = numbered(use), sums.groups.setdefault(group(use), {})
         times[number] = times.get(number, 0) + use.micros
     return sums
+
+
+def _add_jobs(
+    groups: dict[CostGroup, RatedTimes],
+    kinds: Mapping[int, tuple[int, str]],
+    rows: Iterable[tuple[int, str, int]],
+) -> None:
+    """Add rows by the hundred thousand. Those of a job follow each other, most of the time.
+
+    `kinds` has the number of class and rate, and the project. Rows of a kind that it lacks are left out.
+    """
+    last_job = last_project = ""
+    times: RatedTimes = {}
+    for kind, job, micros in rows:
+        if kind not in kinds:
+            continue
+        number, project = kinds[kind]
+        if job != last_job or project != last_project:
+            last_job, last_project = job, project
+            times = groups.setdefault(CostGroup(job, project), {})
+        times[number] = times.get(number, 0) + micros
 
 
 def by_class(sums: CostSums, group: CostGroup) -> dict[TimeClass, CostAmount]:
@@ -165,11 +195,14 @@ def ordered(sums: CostSums, by: GroupBy) -> list[CostGroup]:
         return sorted(sums.groups)
 
     # Near enough for an order, and much quicker than exact sums where there are very many groups.
-    sizes = [tuple(map(float, (rated.hour, rated.gpus, rated.cpus))) for _, rated in sums.rates]
+    sizes = [(float(rated.hour), float(rated.gpus), float(rated.cpus)) for _, rated in sums.rates]
 
-    def size(group: CostGroup) -> tuple[float | str, ...]:
-        times = sums.groups[group].items()
-        return *(-sum(micros * sizes[number][at] for number, micros in times) for at in range(3)), *group
+    def size(group: CostGroup) -> tuple[float, float, float, CostGroup]:
+        hours = gpus = cpus = 0.0
+        for number, micros in sums.groups[group].items():
+            hour, gpu, cpu = sizes[number]
+            hours, gpus, cpus = hours - micros * hour, gpus - micros * gpu, cpus - micros * cpu
+        return hours, gpus, cpus, group
 
     return sorted(sums.groups, key=size)
 

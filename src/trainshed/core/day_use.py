@@ -7,8 +7,8 @@ not the job's.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -33,6 +33,7 @@ class DayUse(NamedTuple):
     location: str = ""
     job: str = ""
     label: str = ""  # the value of the label that was asked for
+    user: str = ""  # who submitted the job
     node: str = ""
     machine_type: str = ""
     cpus: float = 0
@@ -51,6 +52,7 @@ class UseField(StrEnum):
     JOB = "job"
     NODE = "node"
     LABEL = "label"
+    USER = "user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,19 @@ class UseQuery:
             job=use.job if UseField.JOB in apart else "",
             node=use.node if UseField.NODE in apart else "",
             label=use.label if UseField.LABEL in apart else "",
+            user=use.user if UseField.USER in apart else "",
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobUses:
+    """Uses of very many jobs, told briefly: what they had once, and the time that a job had it in a row."""
+
+    kinds: Mapping[int, DayUse] = field(default_factory=dict[int, DayUse])  # without job and time, by number
+    rows: Sequence[tuple[int, str, int]] = ()  # the number of a kind, the job, microseconds
+
+
+NO_JOBS = JobUses()
 
 
 def day_uses(job: Job, status: Status, intervals: Iterable[Interval]) -> tuple[DayUse, ...]:

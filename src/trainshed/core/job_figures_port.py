@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from trainshed.core.day_use import DayUse, UseQuery
+from trainshed.core.day_use import DayUse, JobUses, UseQuery
 from trainshed.core.job import JobState
 from trainshed.core.ledger import Interval, ResourceTime
 from trainshed.core.query import JobQuery, QueryField
@@ -40,6 +40,10 @@ class JobFigures(Protocol):
 
         A sum may come in parts. What an answer costs depends on the days that it is about, not on all days.
         """
+        ...
+
+    async def job_uses(self, query: UseQuery) -> JobUses:
+        """The same, kept apart by job and project, in a form for very many jobs. A kind may be told twice."""
         ...
 
     async def display_names(self, jobs: Collection[str]) -> Mapping[str, str]:

@@ -23,7 +23,7 @@ from trainshed.core.costs import (
     shown,
     together,
 )
-from trainshed.core.day_use import DayUse, UseQuery, open_uses
+from trainshed.core.day_use import NO_JOBS, DayUse, JobUses, UseField, UseQuery, open_uses
 from trainshed.core.job import Job
 from trainshed.core.ports import Clock, Store
 from trainshed.core.prices import Prices
@@ -110,8 +110,8 @@ class CostService:
             apart=kept_apart(question.by, prices),
             label=question.label,
         )
-        closed, running = await self._uses(query, now)
-        sums = await asyncio.to_thread(fold, (*closed, *running), prices, question.by)
+        of_jobs, uses = await self._uses(query, now)
+        sums = await asyncio.to_thread(fold, uses, prices, question.by, of_jobs)
         return CostReport(
             question=question,
             counted_at=now,
@@ -122,20 +122,23 @@ class CostService:
             total=together(sums),
         )
 
-    async def _uses(self, query: UseQuery, now: datetime) -> tuple[tuple[DayUse, ...], list[DayUse]]:
+    async def _uses(self, query: UseQuery, now: datetime) -> tuple[JobUses, list[DayUse]]:
         """What is closed and what is open, seen at the same moment: no time is in both, none in neither."""
-        closed, jobs = (), await self._active(query)
+        of_jobs, closed, jobs = NO_JOBS, (), await self._active(query)
         for _ in range(TRIES):
-            closed = await self.store.uses(query)
+            if UseField.JOB in query.apart:
+                of_jobs = await self.store.job_uses(query)
+            else:
+                closed = await self.store.uses(query)
             before, jobs = jobs, await self._active(query)
             if jobs.keys() == before.keys() and all(before[id].version == jobs[id].version for id in jobs):
                 break
-        running: list[DayUse] = []
+        running = list(closed)
         for job in jobs.values():
             label = job.labels.get(query.label, "")
             uses = (use for use in open_uses(job, now) if query.takes(use))
-            running += (query.reduced(use._replace(label=label)) for use in uses)
-        return closed, running
+            running += (query.reduced(use._replace(label=label, user=job.submitter)) for use in uses)
+        return of_jobs, running
 
     async def _active(self, query: UseQuery) -> dict[str, Job]:
         return {

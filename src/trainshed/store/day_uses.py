@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from trainshed.core.day_use import DayUse, UseField, UseQuery
+from trainshed.core.day_use import DayUse, JobUses, UseField, UseQuery
 from trainshed.core.ledger import TimeClass
 from trainshed.store.conditions import label_value
 from trainshed.store.connection import SqlConnection, insert_into
@@ -32,7 +32,9 @@ _COLUMNS = {
     UseField.JOB: "job_id",
     UseField.NODE: "node",
     UseField.LABEL: "label",
+    UseField.USER: "submitted_by",
 }
+_NAMES = {"job_id": "job", "submitted_by": "user"}  # fields that are named otherwise
 _MOST_NAMES = 500  # in one question
 
 
@@ -66,18 +68,42 @@ def _values(uses: Iterable[DayUse]) -> list[dict[str, Any]]:
 def uses(connection: SqlConnection, query: UseQuery) -> tuple[DayUse, ...]:
     conditions, values = _conditions(query)
     columns = [column for kept, column in _COLUMNS.items() if kept in query.apart]
-    of_jobs = query.job or query.apart & {UseField.JOB, UseField.LABEL}
+    about_jobs = _about_jobs(connection, query, values)
+    of_jobs = query.job or about_jobs or UseField.JOB in query.apart
     table = "day_uses" if of_jobs else "day_totals"
-    if UseField.LABEL in query.apart:  # of each job once, not of each of its rows
+    if about_jobs:  # of each job once, not of each of its rows
         jobs = f"SELECT DISTINCT job_id AS id_of_job FROM day_uses WHERE {conditions}"
-        label = _label(connection, query, values)
-        table += f" JOIN (SELECT id_of_job, {label} AS label FROM ({jobs}) AS jobs_used) AS labelled"
-        table += " ON id_of_job = job_id"
+        described = ", ".join(("id_of_job", *about_jobs))
+        table += f" JOIN (SELECT {described} FROM ({jobs}) AS jobs_used) AS described ON id_of_job = job_id"
     chosen = ", ".join((*columns, *_ALWAYS_APART))
     text = f"SELECT {chosen}, SUM(micros) FROM {table} WHERE {conditions} GROUP BY {chosen}"
-    if UseField.JOB in query.apart:  # there is little to add up, and to sort them takes longer than all else
-        text = f"SELECT {chosen}, micros FROM {table} WHERE {conditions}"
-    return read_rows(connection.rows(text, values), _reader(columns), lambda _: "a day's use")
+    return read_rows(connection.rows(text, values), _reader(columns), _name)
+
+
+def job_uses(connection: SqlConnection, query: UseQuery) -> JobUses:
+    """To number what jobs had costs a database much less than to hand it over with each row."""
+    conditions, values = _conditions(query)
+    columns = [
+        column for kept, column in _COLUMNS.items() if kept in query.apart and kept is not UseField.JOB
+    ]
+    kind = ", ".join((*columns, *_ALWAYS_APART))
+    table = "day_uses" if query.job else "day_totals"
+    numbered = f"""
+        SELECT {kind}, row_number() OVER (ORDER BY {kind}) AS kind
+        FROM (SELECT DISTINCT {kind} FROM {table} WHERE {conditions}) AS kinds
+    """
+    of_jobs = f"""
+        SELECT kind, job_id, micros FROM day_uses JOIN ({numbered}) AS numbered USING ({kind})
+        WHERE {conditions}
+    """
+    kinds, before = connection.rows(numbered, values), None
+    rows: list[Any] = []
+    while kinds != before:  # none ever goes: where none came meanwhile, the numbers were the same
+        rows = connection.rows(of_jobs, values)
+        before, kinds = kinds, connection.rows(numbered, values)
+    read = _reader(columns)
+    by_number = read_rows(kinds, lambda row: (int(row[-1]), read(row)._replace(micros=0)), _name)
+    return JobUses(kinds=dict(by_number), rows=[row for row in rows if type(row[1]) is str])
 
 
 def display_names(connection: SqlConnection, jobs: Collection[str]) -> Mapping[str, str]:
@@ -99,7 +125,7 @@ def display_names(connection: SqlConnection, jobs: Collection[str]) -> Mapping[s
 def _reader(columns: Sequence[str]) -> Callable[[Row], DayUse]:
     """Makes a use of a row: these columns, then those that are always kept apart, and the time."""
     number = len(columns)
-    names = ["job" if column == "job_id" else column for column in columns]
+    names = [_NAMES.get(column, column) for column in columns]
 
     def read(row: Row) -> DayUse:
         fields: dict[str, Any] = dict(zip(names, row, strict=False))
@@ -121,11 +147,22 @@ def _reader(columns: Sequence[str]) -> Callable[[Row], DayUse]:
     return read
 
 
-def _label(connection: SqlConnection, query: UseQuery, values: dict[str, Any]) -> str:
-    """The value of the label, of the job or of what is left of a deleted one."""
-    label = label_value(query.label, connection.dialect, values)
-    ways = (f"(SELECT {label} FROM {table} WHERE id = id_of_job)" for table in ("jobs", "deleted_jobs"))
-    return f"COALESCE({', '.join(ways)}, '')"
+def _name(_: Row) -> str:
+    return "a day's use"
+
+
+def _about_jobs(connection: SqlConnection, query: UseQuery, values: dict[str, Any]) -> list[str]:
+    """What is asked of a job, or of what is left of a deleted one: the value of a label, who submitted it."""
+    asked: dict[str, str] = {}
+    if UseField.LABEL in query.apart:
+        asked["label"] = label_value(query.label, connection.dialect, values)
+    if UseField.USER in query.apart:
+        asked["submitted_by"] = "submitter"
+    of_job = "(SELECT {} FROM {} WHERE id = id_of_job)"
+    return [
+        f"COALESCE({of_job.format(value, 'jobs')}, {of_job.format(value, 'deleted_jobs')}, '') AS {name}"
+        for name, value in asked.items()
+    ]
 
 
 def _conditions(query: UseQuery) -> tuple[str, dict[str, Any]]:

@@ -281,6 +281,10 @@ _NOTICES = Migration(
     ),
 )
 
+_SUBMITTERS_OF_DELETED = Migration(
+    "0011_submitters_of_deleted_jobs", ("ALTER TABLE deleted_jobs ADD COLUMN submitter {text}",)
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     _FIRST,
     _CODE,
@@ -292,6 +296,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _STUDIES,
     _DAY_USES,
     _NOTICES,
+    _SUBMITTERS_OF_DELETED,
 )
 
 APPLICATION = 0x54725368  # in the header of SQLite files that Trainshed made (see ownership.py)

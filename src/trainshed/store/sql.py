@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from trainshed.core.day_use import DayUse, UseQuery
+from trainshed.core.day_use import DayUse, JobUses, UseQuery
 from trainshed.core.errors import Conflict, NotFound, Unavailable
 from trainshed.core.event import Event
 from trainshed.core.image_cache import ImageCache
@@ -180,6 +180,9 @@ class SqlStore:
 
     async def uses(self, query: UseQuery) -> tuple[DayUse, ...]:
         return await self._read(lambda connection: day_uses.uses(connection, query))
+
+    async def job_uses(self, query: UseQuery) -> JobUses:
+        return await self._read(lambda connection: day_uses.job_uses(connection, query))
 
     async def display_names(self, jobs: Collection[str]) -> Mapping[str, str]:
         return await self._read(lambda connection: day_uses.display_names(connection, jobs))

@@ -107,7 +107,12 @@ DAY_USES = (
     "micros",
 )
 DAY_TOTALS = tuple(name for name in DAY_USES if name != "job_id")  # of all jobs together
-DELETED_JOBS = ("id", "display_name", "labels")  # what costs are told by, also of jobs that are gone
+DELETED_JOBS = (
+    "id",
+    "display_name",
+    "labels",
+    "submitter",
+)  # what costs are told by, also of jobs that are gone
 NOTICE_CHANNELS = (
     "id",
     "project",

@@ -41,7 +41,8 @@ _INSERT_INTERVAL = insert_into("intervals", INTERVALS)
 # Whoever gives ids may give that of a deleted job again: the last one counts.
 _INSERT_DELETED = f"""
     {insert_into("deleted_jobs", DELETED_JOBS)}
-    ON CONFLICT (id) DO UPDATE SET display_name = excluded.display_name, labels = excluded.labels
+    ON CONFLICT (id) DO UPDATE SET display_name = excluded.display_name, labels = excluded.labels,
+        submitter = excluded.submitter
 """
 
 
@@ -101,8 +102,15 @@ def delete_job(connection: SqlConnection, job: Job, operation: Operation) -> Non
         connection.execute(_INSERT_OPERATION, operation_values(operation))
     except SqlIntegrityError as error:
         raise AlreadyExists(f"An operation {operation.name} exists already.") from error
-    gone = {"id": job.id, "display_name": job.display_name, "labels": dump_plain(dict(job.labels))}
-    connection.execute(_INSERT_DELETED, gone)
+    connection.execute(
+        _INSERT_DELETED,
+        {
+            "id": job.id,
+            "display_name": job.display_name,
+            "labels": dump_plain(dict(job.labels)),
+            "submitter": job.submitter or None,
+        },
+    )
 
 
 def _insert_events(connection: SqlConnection, job: str, given: Sequence[Event]) -> None:

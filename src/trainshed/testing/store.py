@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from trainshed.core.day_use import DayUse, UseQuery, added_up, day_uses
+from trainshed.core.day_use import DayUse, JobUses, UseQuery, added_up, day_uses
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.event import Event
 from trainshed.core.image_cache import ImageCache
@@ -212,9 +212,16 @@ class MemoryStore:
         sums: Counter[DayUse] = Counter()
         for use, micros in self._uses.items():
             if query.takes(use):
-                label = self._labels_of(use.job).get(query.label, "")
-                sums[query.reduced(use._replace(label=label))] += micros
+                job = self._jobs.get(use.job) or self._gone.get(use.job)
+                label, user = (job.labels.get(query.label, ""), job.submitter) if job else ("", "")
+                sums[query.reduced(use._replace(label=label, user=user))] += micros
         return added_up(sums)
+
+    async def job_uses(self, query: UseQuery) -> JobUses:
+        uses = await self.uses(query)
+        kinds = {number: use._replace(job="", micros=0) for number, use in enumerate(uses)}
+        rows = [(number, use.job, use.micros) for number, use in enumerate(uses)]
+        return JobUses(kinds=kinds, rows=rows)
 
     async def display_names(self, jobs: Collection[str]) -> Mapping[str, str]:
         await asyncio.sleep(0)
@@ -283,10 +290,6 @@ class MemoryStore:
         await self.model(model.project, model.location, model.id)
         del self._models[model.name]
         self._operations[operation.name] = operation
-
-    def _labels_of(self, id: str) -> Mapping[str, str]:
-        job = self._jobs.get(id) or self._gone.get(id)
-        return {} if job is None else job.labels
 
     def _asked_jobs(self, query: JobQuery) -> list[Job]:
         return [job for job in self._jobs.values() if is_asked(job, query)]

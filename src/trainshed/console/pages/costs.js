@@ -1,4 +1,4 @@
-// Costs: what a month took, by day, job, label or class of time, and how much of it was computing.
+// Costs: what a month took, by day, job, user, label or class of time, and how much of it was computing.
 
 import { html, useEffect } from "../lib/ui.js";
 import { href, jobHref, jobName, setQuery } from "../lib/address.js";
@@ -16,7 +16,7 @@ import { CostDays } from "./costs-days.js";
 
 const PAGE = 100;
 const AGAIN = 15_000; // milliseconds: what runs costs more, and nobody says so
-const GROUPS = { job: "Job", class: "Spent on", node: "Machine", day: "Day", project: "Project" };
+const GROUPS = { job: "Job", user: "User", class: "Spent on", node: "Machine", day: "Day", project: "Project" };
 
 /** @param {{address: import("../lib/address.js").Address}} props */
 export default function CostsPage({ address: { query } }) {
