@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.live import LiveServer, pool, python, until
+from tests.receivers import MailReceiver, mail_receiver, wait_for
 
 VISION, SPEECH = "vision", "speech"
 SECRET = "name-that-nobody-else-may-read"
@@ -266,3 +267,70 @@ def test_accounts_survive_kill_9_at_any_moment(tmp_path: Path):
         time.sleep(1.2)
         answer = server.request("GET", "/v1/accounts:me", token=token)
         assert answer.status == 401 and "has expired" in answer.body.decode()
+
+
+ANN = "ann@example.org"
+
+
+@pytest.fixture
+def mailing() -> Iterator[tuple[Team, MailReceiver]]:
+    """Ann and Zoe submit jobs in the project vision of a server that sends mail."""
+    with mail_receiver() as mails:
+        flags = ("--smtp", f"smtp://127.0.0.1:{mails.port}", "--smtp-from", "trainshed@example.org")
+        with LiveServer("--cpus", "4", "--memory", "8GiB", *flags) as server:
+            team = Team(server)
+            for name in (ANN, "zoe"):
+                team.run("users", "add", name)
+                team.run("roles", "grant", "user", name, project=VISION)
+                team.tokens[name] = team.run("tokens", "new", "--for", name).strip()
+            yield team, mails
+            assert "Traceback" not in server.said(), server.said()
+
+
+def ended(team: Team, who: str) -> str:
+    """The id of a job of theirs that has ended."""
+    body = {"displayName": "job", "jobSpec": {"workerPoolSpecs": [pool(python("pass"))]}}
+    answer = team.ask(who, "POST", f"/v1/projects/{VISION}/{LOCATION}/customJobs", body)
+    team.server.wait(answer.json["name"])
+    return answer.json["name"].rpartition("/")[2]
+
+
+def test_a_user_is_told_by_mail_of_the_jobs_that_they_submitted_and_of_no_others(
+    mailing: tuple[Team, MailReceiver],
+):
+    team, mails = mailing
+    channel = ("notify", "add", "--name", "me", "--mine", "--on", "ended")
+    team.run(*channel, "--mail", ANN, who=ANN, project=VISION)
+    for words, sentence in (
+        (("--mine", "--mail", "boss@example.org"), f"must be mail to your own account, {ANN}"),
+        (("--mine", "--webhook", "http://127.0.0.1:1/"), f"must be mail to your own account, {ANN}"),
+        (("--mail", ANN), "no permission notices.write"),
+        (("--user", "zoe", "--mail", ANN), "no permission notices.write"),
+    ):
+        refused = team.run("notify", "add", "--name", "b", *words, who=ANN, project=VISION, code=1)
+        assert sentence in refused, refused
+    team.run("notify", "ls", "--mine", who=ANN, project=SPEECH, code=1)
+    ids = [ended(team, who) for who in ("zoe", ANN)]
+    [(recipient, mail)] = wait_for(lambda: list(mails.mails))
+    assert recipient == ANN and f"({ids[1]}) succeeded" in mail["Subject"]
+    assert "me" in team.run("notify", "ls", "--mine", who=ANN, project=VISION)
+    assert "me" not in team.run("notify", "ls", "--mine", who="zoe", project=VISION)
+    team.run("notify", "rm", "me", "--mine", who="zoe", project=VISION, code=1)
+    listed = json.loads(team.run("notify", "ls", "--json", project=VISION))
+    assert [(item["user"], item["address"]) for item in listed] == [(ANN, ANN)]
+    # An admin adds any address for anybody's jobs, under a name that others have too.
+    other = ("--name", "me", "--user", "zoe", "--mail", "boss@example.org", "--on", "ended")
+    team.run("notify", "add", *other, project=VISION)
+    ended(team, "zoe")
+    assert [to for to, _ in wait_for(lambda: len(mails.mails) == 2 and mails.mails)] == [
+        ANN,
+        "boss@example.org",
+    ]
+    team.run("notify", "rm", "me", "--user", "zoe", project=VISION)
+    team.run("notify", "test", "me", "--mine", who=ANN, project=VISION)
+    team.run("notify", "rm", "me", "--mine", who=ANN, project=VISION)
+    assert json.loads(team.run("notify", "ls", "--all-projects", "--json")) == []
+    for name in ("a", "b", "c"):
+        team.run("notify", "add", "--name", name, "--mine", "--mail", ANN, who=ANN, project=VISION)
+    more = ("notify", "add", "--name", "d", "--mine", "--mail", ANN)
+    assert "which is the most" in team.run(*more, who=ANN, project=VISION, code=1)

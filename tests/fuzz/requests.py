@@ -109,6 +109,7 @@ BODIES: dict[str, Sequence[Any]] = {
     "/noticeChannels": (
         {"webhook": "http://127.0.0.1:9/x", "on": ["failed"], "labels": {"a": "b"}, "secret": "x" * 16},
     ),
+    "/ownNoticeChannels": ({"webhook": "http://127.0.0.1:9/x", "on": ["failed"], "user": "ann"},),
     "/imageCaches": ({"images": ["a"], "retentionDays": 1, "imageCacheSize": 1},),
     "entries:list": (
         {"resourceNames": ["projects/p1"], "filter": TERMS, "pageSize": 10, "orderBy": "timestamp desc",
@@ -142,6 +143,7 @@ SCHEMAS: dict[str, type[Message]] = {
     "/jobs": TrainingJobBody,
     "/imageCaches": CacheBody,
     "/noticeChannels": ChannelBody,
+    "/ownNoticeChannels": ChannelBody,
     "/studies": StudyFields,
     "/trials": TrialFields,
 }
@@ -176,8 +178,8 @@ HEADERS = {
 }  # fmt: skip
 PARAMETERS = {
     "customJobs": "job", "trainingPipelines": "pipeline", "models": "model", "operations": "operation",
-    "imageCaches": "cache", "noticeChannels": "channel", "runtimes": "runtime", "studies": "study",
-    "trials": "trial",
+    "imageCaches": "cache", "noticeChannels": "channel", "ownNoticeChannels": "channel",
+    "runtimes": "runtime", "studies": "study", "trials": "trial",
 }  # fmt: skip
 MOST_NAMES = 20
 SECTIONS = {"path": 1, "query": 4, "headers": 1, "body": 7}  # how often the wrong thing stands there

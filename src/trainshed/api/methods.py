@@ -77,6 +77,7 @@ class Handlers:
     secrets: NamedSecretHandlers
     vizier: VizierHandlers
     notices: NoticeChannelHandlers
+    own_notices: NoticeChannelHandlers
     tokens: GoogleTokens
     accounts: AccountHandlers
     shares: ShareHandlers
@@ -94,7 +95,8 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
         *share_methods(handlers.shares),
         _row("GET", "/v1/costs", handlers.costs.find, Permission.COSTS_READ, of_server=True),
         *_console(handlers.console),
-        *_notices(handlers.notices),
+        *_notices("noticeChannels", handlers.notices, Permission.NOTICES_READ, Permission.NOTICES_WRITE),
+        *_notices("ownNoticeChannels", handlers.own_notices, Permission.NOTICES_OWN, Permission.NOTICES_OWN),
         *_secrets(handlers.secrets),
     ]
     for version in VERSIONS:
@@ -207,15 +209,17 @@ def _console(console: ConsoleHandlers) -> tuple[Method, ...]:
     )
 
 
-def _notices(notices: NoticeChannelHandlers) -> tuple[Method, ...]:
-    channels = "/v1/projects/{project}/noticeChannels"
+def _notices(
+    name: str, notices: NoticeChannelHandlers, read: Permission, write: Permission
+) -> tuple[Method, ...]:
+    channels = f"/v1/projects/{{project}}/{name}"
     channel = f"{channels}/{{channel}}"
     return (
-        _row("POST", channels, notices.create, Permission.NOTICES_WRITE),
-        _row("GET", channels, notices.find, Permission.NOTICES_READ),
-        _row("POST", f"{channel}:test", notices.test, Permission.NOTICES_WRITE),
-        _row("GET", channel, notices.get, Permission.NOTICES_READ),
-        _row("DELETE", channel, notices.delete, Permission.NOTICES_WRITE),
+        _row("POST", channels, notices.create, write),
+        _row("GET", channels, notices.find, read),
+        _row("POST", f"{channel}:test", notices.test, write),
+        _row("GET", channel, notices.get, read),
+        _row("DELETE", channel, notices.delete, write),
     )
 
 

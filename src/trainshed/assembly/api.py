@@ -205,5 +205,6 @@ def make_handlers(
         queue=QueueHandlers(services.queue),
         costs=CostHandlers(services.costs, services.budgets.spendings),
         notices=NoticeChannelHandlers(notices),
+        own_notices=NoticeChannelHandlers(notices, is_own=True),
         secrets=NamedSecretHandlers(services.named_secrets),
     )

@@ -1,10 +1,10 @@
 """`trainshed notify`: who is told when jobs end, fail, hang or are interrupted."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import click
 
@@ -17,7 +17,25 @@ from trainshed.client import ApiError, Client, Json
 from trainshed.client.notices import NoticesClient
 
 KINDS = "failed, ended (failures too), hung, interrupted, budget"
-everywhere = click.option("--all-projects", is_flag=True, help="A channel of the whole server.")
+
+
+class ChannelChoice(TypedDict):
+    """Which channels are meant."""
+
+    all_projects: bool
+    mine: bool
+    user: str | None
+
+
+def choosing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that say which channels are meant."""
+    for option in (
+        click.option("--user", metavar="NAME", help="A channel for the jobs that NAME submitted."),
+        click.option("--mine", is_flag=True, help="A channel of your own, for the jobs that you submitted."),
+        click.option("--all-projects", is_flag=True, help="A channel of the whole server."),
+    ):
+        function = option(function)
+    return function
 
 
 @click.group("notify", short_help="Have people told when jobs end, fail or hang: webhook, Slack, mail.")
@@ -44,42 +62,45 @@ def command() -> None:
 @click.option(
     "--secret-from-file", metavar="FILE", help="What requests are signed with. [default: a new one]"
 )
-@everywhere
+@choosing
 @as_json
 @connected
-def add(client: Client, name: str, all_projects: bool, as_json: bool, **given: Any) -> None:
+def add(client: Client, name: str, as_json: bool, **given: Any) -> None:
     """Add a channel: where notices of the project's jobs go.
 
-    Give one of --webhook, --slack and --mail. The secret of a webhook is shown only now.
+    Give one of --webhook, --slack and --mail. The secret of a webhook is shown only now. With --mine whoever
+    submits jobs adds mail to their own account; all else is for admins of the server.
 
     \b
     Example:
       trainshed notify add --name ops --webhook https://ops.example/hooks/trainshed --on failed,hung
-      trainshed notify add --name me --mail ada@example.com --label owner=ada
+      trainshed notify add --name me --mine --mail ada@example.com
     """
-    made = _notices(client, all_projects).add(name, request_body(given))
+    chosen = ChannelChoice(all_projects=given["all_projects"], mine=given["mine"], user=given["user"])
+    made = _notices(client, chosen).add(name, request_body(given))
     if as_json:
         click.echo(json.dumps(made, indent=2))
         return
-    click.echo(f"added channel {name}; try it with: trainshed notify test {name}{_flag(all_projects)}")
+    click.echo(f"added channel {name}; try it with: trainshed notify test {name}{_flags(chosen)}")
     if made.get("secret") and not given.get("secret_from_file"):
         click.echo(f"its requests are signed with this secret, which is not shown again: {made['secret']}")
 
 
 @command.command("ls", short_help="List channels: when each last took a notice, and what went wrong.")
-@everywhere
+@choosing
 @as_json
 @connected
-def ls(client: Client, all_projects: bool, as_json: bool) -> None:
+def ls(client: Client, as_json: bool, **chosen: Unpack[ChannelChoice]) -> None:
     """List channels: when each last took a notice, and what went wrong.
 
-    Those of the whole server are listed too. With --all-projects those of all projects are.
+    Those of the whole server are listed too. With --all-projects those of all projects are. With --mine only
+    your own are.
 
     \b
     Example:
       trainshed notify ls --json
     """
-    channels = _notices(client, all_projects).all()
+    channels = _notices(client, chosen).all()
     if as_json:
         click.echo(json.dumps(channels, indent=2))
     elif not channels:
@@ -90,10 +111,10 @@ def ls(client: Client, all_projects: bool, as_json: bool) -> None:
 
 @command.command("rm", short_help="Remove channels, with what waits for them.")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@everywhere
+@choosing
 @as_json
 @connected
-def rm(client: Client, names: tuple[str, ...], all_projects: bool, as_json: bool) -> None:
+def rm(client: Client, names: tuple[str, ...], as_json: bool, **chosen: Unpack[ChannelChoice]) -> None:
     """Remove channels, with what waits for them.
 
     \b
@@ -102,18 +123,18 @@ def rm(client: Client, names: tuple[str, ...], all_projects: bool, as_json: bool
     """
     for name in names:
         try:
-            _notices(client, all_projects).delete(name)
+            _notices(client, chosen).delete(name)
         except ApiError as error:
-            raise _explained(error, name, all_projects) from error
+            raise _explained(error, name, chosen) from error
         click.echo(json.dumps({"removed": name}) if as_json else f"removed channel {name}")
 
 
 @command.command("test", short_help="Send a channel one notice now, and show what it answers.")
 @click.argument("name", metavar="NAME")
-@everywhere
+@choosing
 @as_json
 @connected
-def test(client: Client, name: str, all_projects: bool, as_json: bool) -> int:
+def test(client: Client, name: str, as_json: bool, **chosen: Unpack[ChannelChoice]) -> int:
     """Send a channel one notice now, and show what it answers.
 
     Exit code 1 if it was not taken. If it was, notices that wait for the channel are sent too.
@@ -123,9 +144,9 @@ def test(client: Client, name: str, all_projects: bool, as_json: bool) -> int:
       trainshed notify test team
     """
     try:
-        answer = _notices(client, all_projects).test(name)
+        answer = _notices(client, chosen).test(name)
     except ApiError as error:
-        raise _explained(error, name, all_projects) from error
+        raise _explained(error, name, chosen) from error
     is_taken = bool(answer.get("delivered"))
     if as_json:
         click.echo(json.dumps(answer, indent=2))
@@ -164,6 +185,7 @@ def drawn(channels: list[Json]) -> str:
         "TO",
         "ON",
         "LABELS",
+        "JOBS OF",
         "WAITING",
         "GIVEN UP",
         "LAST TAKEN",
@@ -184,6 +206,7 @@ def _row(item: Json, paint: Paint, now: datetime) -> list[str]:
         str(item.get("address")),
         ",".join(map(str, words.parts(item, "on"))),
         ",".join(f"{key}={value}" for key, value in labels.items()),
+        str(item.get("user") or ""),
         str(item.get("waiting") or ""),
         str(item.get("givenUp") or ""),
         f"{words.age(success, now)} ago" if success else "",
@@ -191,17 +214,23 @@ def _row(item: Json, paint: Paint, now: datetime) -> list[str]:
     ]
 
 
-def _notices(client: Client, all_projects: bool) -> NoticesClient:
-    return client.notices("-" if all_projects else "")
+def _notices(client: Client, chosen: ChannelChoice) -> NoticesClient:
+    if chosen["mine"] and chosen["user"]:
+        raise Misuse("--mine does not go with --user")
+    project = "-" if chosen["all_projects"] else ""
+    return client.notices(project, is_own=chosen["mine"], user=chosen["user"] or "")
 
 
-def _flag(all_projects: bool) -> str:
-    return " --all-projects" if all_projects else ""
+def _flags(chosen: ChannelChoice) -> str:
+    flags = [" --all-projects"] if chosen["all_projects"] else []
+    flags += [" --mine"] if chosen["mine"] else []
+    return "".join([*flags, f" --user {chosen['user']}" if chosen["user"] else ""])
 
 
-def _explained(error: ApiError, name: str, all_projects: bool) -> Exception:
+def _explained(error: ApiError, name: str, chosen: ChannelChoice) -> Exception:
     if error.code != 404:
         return error
-    where = "of the whole server" if all_projects else "of this project"
-    hint = "channels of the whole server need --all-projects; trainshed notify ls lists them"
+    where = "of the whole server" if chosen["all_projects"] else "of this project"
+    where = f"of your own {where}" if chosen["mine"] else where
+    hint = "channels of the whole server need --all-projects, your own --mine; trainshed notify ls lists them"
     return CommandFailed(f"there is no channel {name!r} {where}", [hint])

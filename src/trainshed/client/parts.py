@@ -85,8 +85,8 @@ class ClientParts:
 
         return CostsClient(self._connection, self.place(location) if location else "")
 
-    def notices(self, project: str = "") -> "NoticesClient":
+    def notices(self, project: str = "", *, is_own: bool = False, user: str = "") -> "NoticesClient":
         """Who is told what becomes of jobs of the project; "-" means of all projects."""
         from trainshed.client.notices import NoticesClient
 
-        return NoticesClient(self._connection, project or self.project)
+        return NoticesClient(self._connection, project or self.project, is_own=is_own, user=user)

@@ -18,7 +18,8 @@ from trainshed.core.job import Job, JobState, OwnerKind, Status
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(hours=1)  # between two tries; doubled each time
 GIVEN_UP_AFTER = timedelta(days=1)  # a notice that nobody took for so long is dropped
 MOST_WAITING = 1000  # notices of one channel; the oldest are dropped
-MOST_CHANNELS = 100  # of a server: each write of a job asks them all
+MOST_CHANNELS = 300  # of a server: each end of a job asks them all
+MOST_OWN = 3  # of one user
 QUIET = timedelta(minutes=10)  # after an interruption of a job, further ones are not told
 LONGEST_SENTENCE = 700  # characters
 
@@ -56,11 +57,18 @@ class NoticeChannel:
     created_at: datetime
     labels: Mapping[str, str] = field(default_factory=dict[str, str])  # only jobs that have all of them
     owner: str = ""  # who added it, by the name that the client gave: information, not proof
+    user: str = ""  # whose jobs it is told of; empty: everybody's
+
+    @property
+    def key(self) -> str:
+        """Its name among those of its project: users name theirs as they like."""
+        return f"{self.user}/{self.name}" if self.user else self.name
 
     def wants(self, notice: "Notice") -> bool:
         kinds = (notice.kind, NoticeKind.ENDED) if notice.kind is NoticeKind.FAILED else (notice.kind,)
         return (
             self.project in ("", notice.project)
+            and self.user in ("", notice.submitter)
             and any(kind in self.on for kind in kinds)
             and all(notice.labels.get(key) == value for key, value in self.labels.items())
         )
@@ -148,6 +156,7 @@ def budget_notice(identity: str, project: str, sentence: str, at: datetime) -> N
 def check_notice(channel: NoticeChannel, identity: str, at: datetime) -> Notice:
     """What `trainshed notify test` sends."""
     where = f"project {channel.project}" if channel.project else "all projects"
+    where += f" that {channel.user} submitted" if channel.user else ""
     kinds = ", ".join(kind.value for kind in channel.on)
     return Notice(
         id=f"test-{identity}",

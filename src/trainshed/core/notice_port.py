@@ -13,7 +13,7 @@ from trainshed.core.notice_message import NoticeMail, NoticeRequest
 class NoticeStore(Protocol):
     """Remembers channels, and the notices that each of them has not taken. It lies in the store of jobs.
 
-    1. a name is taken once in a project: AlreadyExists. Exhausted above MOST_CHANNELS.
+    1. a key is taken once in a project: AlreadyExists. Exhausted above MOST_CHANNELS.
     2. `Store.write` keeps a notice for each channel that wants one, together with the status or not at all,
        and flushed. Where there are no channels it keeps nothing and costs nothing.
     3. on_queued tells the id of each channel that has a new notice, after the commit.

@@ -41,6 +41,7 @@ class Permission(StrEnum):
     IMAGES_WRITE = "images.write"
     NOTICES_READ = "notices.read"
     NOTICES_WRITE = "notices.write"  # also lets the server send requests to any address
+    NOTICES_OWN = "notices.own"  # channels that are told of one's own jobs
     BUCKETS_LIST = "buckets.list"
     BUCKETS_READ = "buckets.read"
     BUCKETS_WRITE = "buckets.write"

@@ -36,6 +36,7 @@ _USER = _VIEWER | {
     Permission.JOBS_SHELL,
     Permission.MODELS_DELETE,
     Permission.SECRETS_WRITE,
+    Permission.NOTICES_OWN,
     Permission.CODE_WRITE,
     Permission.IMAGES_WRITE,
     Permission.BUCKETS_WRITE,

@@ -1,8 +1,9 @@
 """Use cases of notices: add, list, remove and test a channel.
 
 `api/notice_channels.py` calls it. Whoever may add a channel makes the server send requests to any address,
-also inside the private network: the permission `notices.write` says so. Addresses and secrets go to files of
-their own, never into the database; answers show an address without what may be secret in it.
+also inside the private network: the permission `notices.write` says so. The API lets users without it add
+mail to themselves only. Addresses and secrets go to files of their own, never into the database; answers
+show an address without what may be secret in it.
 """
 
 import secrets as random_source
@@ -10,8 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from trainshed.core.errors import Invalid, NotFound, TrainshedError, Violation
+from trainshed.core.errors import Exhausted, Invalid, NotFound, TrainshedError, Violation
 from trainshed.core.notice import (
+    MOST_OWN,
     ChannelFigures,
     Notice,
     NoticeChannel,
@@ -40,6 +42,7 @@ class ChannelRequest:
     labels: Mapping[str, str]
     secret: str = ""  # empty: one is made
     owner: str = ""
+    user: str = ""  # whose jobs it is told of; empty: everybody's
 
 
 @dataclass(slots=True)
@@ -68,7 +71,13 @@ class NoticeService:
             labels=request.labels,
             created_at=self.clock.now(),
             owner=request.owner,
+            user=request.user,
         )
+        others = [
+            other for other in self.store.channels.values() if request.user and other.user == request.user
+        ]
+        if len(others) >= MOST_OWN:
+            raise Exhausted(f"{request.user} has {MOST_OWN} channels already, which is the most: remove one.")
         # Before the channel: a channel that is there has its address, wherever this process dies.
         await self.secrets.keep(channel.id, {0: {"address": request.address, "secret": secret}})
         try:
@@ -78,39 +87,43 @@ class NoticeService:
             raise
         return channel, secret
 
-    async def find(self, project: str) -> tuple[tuple[NoticeChannel, ChannelFigures], ...]:
-        """The channels that are told of the project's jobs, oldest first; "-" means all there are."""
+    async def find(self, project: str, user: str = "") -> tuple[tuple[NoticeChannel, ChannelFigures], ...]:
+        """The channels that are told of the project's jobs, oldest first; "-" means all there are.
+
+        With a user only those of that user.
+        """
         figures = await self.store.figures()
         return tuple(
             (channel, figures.get(channel.id, ChannelFigures()))
             for channel in self.store.channels.values()
-            if project == EVERYWHERE or channel.project in ("", project)
+            if (project == EVERYWHERE or channel.project in ("", project)) and user in ("", channel.user)
         )
 
-    async def get(self, project: str, name: str) -> tuple[NoticeChannel, ChannelFigures]:
-        channel = self._named(project, name)
+    async def get(self, project: str, name: str, user: str = "") -> tuple[NoticeChannel, ChannelFigures]:
+        channel = self._named(project, name, user)
         return channel, (await self.store.figures()).get(channel.id, ChannelFigures())
 
-    async def remove(self, project: str, name: str) -> None:
-        channel = self._named(project, name)
+    async def remove(self, project: str, name: str, user: str = "") -> None:
+        channel = self._named(project, name, user)
         await self.store.delete_channel(channel)
         await self.secrets.remove(channel.id)
 
-    async def test(self, project: str, name: str) -> CarrierAnswer:
+    async def test(self, project: str, name: str, user: str = "") -> CarrierAnswer:
         """Send one notice now; what the receiver answers. Where it takes it, those that wait follow."""
-        channel = self._named(project, name)
+        channel = self._named(project, name, user)
         notice = check_notice(channel, random_source.token_hex(8), self.clock.now())
         answer = await self.deliver(channel, notice)
         if answer.delivery is Delivery.DELIVERED:
             self.resume(channel.id)
         return answer
 
-    def _named(self, project: str, name: str) -> NoticeChannel:
+    def _named(self, project: str, name: str, user: str) -> NoticeChannel:
         own = "" if project == EVERYWHERE else project
         for channel in self.store.channels.values():
-            if (channel.project, channel.name) == (own, name):
+            if (channel.project, channel.name, channel.user) == (own, name, user):
                 return channel
         where = f"project {own}" if own else "the whole server"
+        where += f" for jobs of {user}" if user else ""
         raise NotFound(f"There is no channel '{name}' of {where}.")
 
 

@@ -177,7 +177,7 @@ def _insert_channel(connection: SqlConnection, channel: NoticeChannel) -> None:
     values = {
         "id": channel.id,
         "project": channel.project,
-        "name": channel.name,
+        "name": channel.key,
         "created_at": write_time(channel.created_at),
         "body": dumps(channel),
         "given_up": 0,

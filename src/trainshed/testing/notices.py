@@ -42,7 +42,7 @@ class MemoryNoticeStore:
         await asyncio.sleep(0)
         if len(self.channels) >= MOST_CHANNELS:
             raise Exhausted("The server has as many channels of notices as it may have: remove one.")
-        if any((c.project, c.name) == (channel.project, channel.name) for c in self.channels.values()):
+        if any((c.project, c.key) == (channel.project, channel.key) for c in self.channels.values()):
             raise AlreadyExists(f"There is a channel {channel.name} already.")
         self.channels[channel.id] = channel
         self._waiting[channel.id], self._figures[channel.id] = {}, ChannelFigures()

@@ -14,7 +14,7 @@ from trainshed.wire.labels import check_labels
 from trainshed.wire.scalars import time_text
 
 NAME = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
-LONGEST_ADDRESS = 2000
+LONGEST_ADDRESS, LONGEST_USER = 2000, 200
 SHORTEST_SECRET, LONGEST_SECRET = 16, 500
 _MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _WAYS = tuple(way.value for way in NoticeWay)
@@ -31,6 +31,7 @@ class ChannelBody(Message):
     on: tuple[str, ...] = texts()
     labels: Mapping[str, str] = text_map()
     secret: str = text()
+    user: str = text()
     address: object = output_only()
     owner: object = output_only()
     create_time: object = output_only()
@@ -51,8 +52,8 @@ class ChannelBody(Message):
         return tuple(dict.fromkeys(NoticeKind(word) for word in self.on)) or CHOICES
 
 
-def parse_channel(name: str, body: Mapping[str, object]) -> ChannelBody:
-    """The requested channel; Invalid with every violation."""
+def parse_channel(name: str, body: Mapping[str, object], only_mail: str | None = None) -> ChannelBody:
+    """The requested channel; Invalid with every violation. `only_mail`: the only address it may have."""
     faults = Faults("notice_channel")
     result = base.read(ChannelBody, body, faults)
     if not NAME.fullmatch(name):
@@ -64,6 +65,10 @@ def parse_channel(name: str, body: Mapping[str, object]) -> ChannelBody:
     for way in given:
         if sentence := address_fault(NoticeWay(way), getattr(result, way)):
             faults.add(way, sentence)
+    if only_mail is not None and given and result.mail != only_mail:
+        faults.add(given[0], f"must be mail to your own account, {only_mail}: an admin adds other channels.")
+    if len(result.user) > LONGEST_USER or not result.user.isprintable():
+        faults.add("user", f"must be a name of at most {LONGEST_USER} printable characters.")
     for at, word in enumerate(result.on):
         if word not in CHOICES:
             faults.add(f"on[{at}]", f"must be one of {_KINDS}, not '{word[:40]}'.")
@@ -107,6 +112,8 @@ def render_channel(channel: NoticeChannel, figures: ChannelFigures, secret: str 
     }
     if channel.labels:
         answer["labels"] = dict(channel.labels)
+    if channel.user:
+        answer["user"] = channel.user
     if channel.owner:
         answer["owner"] = channel.owner
     if figures.last_success_at is not None:

@@ -126,6 +126,14 @@ def test_every_permission_comes_with_some_role():
     assert given == set(Permission) - NOT_OF_PEOPLE
 
 
+def test_who_submits_jobs_in_a_project_has_channels_of_their_own_there_and_no_others():
+    own = {Permission.NOTICES_OWN}
+    notices = {permission for permission in Permission if permission.startswith("notices.")}
+    assert Role.VIEWER.rights(MINE) & notices == set()
+    assert Role.USER.rights(EVERYWHERE) & notices == Role.USER.rights(MINE) & notices == own
+    assert Role.ADMIN.rights(MINE) & notices == own | {Permission.NOTICES_READ}
+
+
 def test_each_role_has_all_rights_of_the_one_before():
     for project in (MINE, EVERYWHERE):
         assert Role.VIEWER.rights(project) < Role.USER.rights(project) < Role.ADMIN.rights(project)

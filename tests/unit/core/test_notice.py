@@ -204,3 +204,12 @@ def test_pauses_grow_to_an_hour():
     pauses = [pause_after(count) for count in (0, 1, 2, 3, 12, 13, 10_000)]
     assert [pause.total_seconds() for pause in pauses] == [1, 1, 2, 4, 2048, 3600, 3600]
     assert max(pauses) == LONGEST_PAUSE == timedelta(hours=1)
+
+
+def test_a_channel_of_a_user_is_told_of_their_jobs_and_of_no_budget():
+    job = replace(running(a_job()), submitter="ann")
+    [notice] = notices_of(job, over(job, JobState.FAILED, failure=FAILURE), ())
+    channels = [a_channel(project=job.project, user=user) for user in ("", "ann", "bob")]
+    assert [channel.wants(notice) for channel in channels] == [True, True, False]
+    budget = budget_notice("1", job.project, "It is spent.", at(0))
+    assert [channel.wants(budget) for channel in channels] == [True, False, False]
