@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,23 @@ def test_accounts_survive_kill_9_at_any_moment(tmp_path: Path):
         time.sleep(1.2)
         answer = server.request("GET", "/v1/accounts:me", token=token)
         assert answer.status == 401 and "has expired" in answer.body.decode()
+
+
+def test_the_last_day_on_which_a_token_was_used_is_told_and_outlives_a_kill(team: Team):
+    today = str(datetime.now(UTC).date())
+    unused = json.loads(team.run("tokens", "new", "--for", "eve", "--title", "spare", "--json"))
+    team.ask("eve", "GET", "/v1/accounts:me")
+    file = team.server.home / "token-uses.json"
+    used = team.tokens["eve"].split(".")[1]
+    until(lambda: file.exists() and used in json.loads(file.read_text()))
+    assert file.stat().st_mode & 0o777 == 0o600
+    for _ in range(2):
+        rows = {row["id"]: row for row in json.loads(team.run("tokens", "ls", "--of", "eve", "--json"))}
+        assert today <= rows[used]["lastUseDate"] <= str(datetime.now(UTC).date())
+        assert "lastUseDate" not in rows[unused["id"]]
+        team.server.kill()
+        team.server.start()
+    assert "never" in team.run("tokens", "ls", "--of", "eve")
 
 
 ANN = "ann@example.org"

@@ -24,7 +24,7 @@ class AccountHandlers:
         directory = self.accounts.directory
         account, token = directory.account(principal.id), directory.token(principal.token)
         return wire.render_account(account, directory.grants_of(account)) | {
-            "token": wire.render_token(token)
+            "token": wire.render_token(token, self.accounts.last_use(token.id))
         }
 
     async def find(self, call: Call) -> Json:
@@ -73,7 +73,7 @@ class AccountHandlers:
 
     async def tokens(self, call: Call) -> Json:
         tokens = self.accounts.tokens(call.principal, call.query.get("account", ""))
-        return {"tokens": [wire.render_token(token) for token in tokens]}
+        return {"tokens": [wire.render_token(token, self.accounts.last_use(token.id)) for token in tokens]}
 
     async def make_token(self, call: Call) -> Json:
         """The only answer that has the token itself."""

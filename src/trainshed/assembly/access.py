@@ -16,6 +16,7 @@ from trainshed.identity.job_token import SignedJobTokens
 from trainshed.identity.open import NoAuthentication
 from trainshed.identity.session import SignedSessions
 from trainshed.identity.token import TokenFile
+from trainshed.identity.token_uses import TokenUses
 from trainshed.service.access import AccessService
 from trainshed.service.accounts import AccountService
 from trainshed.wire.page import PageTokens
@@ -46,7 +47,8 @@ def make_access(shared: SharedParts, storage: Storage) -> Access:
     )
     owner = TokenFile(home / "token") if settings.auth else NoAuthentication()
     directories = DirectoryFile(home / "accounts.json")
-    people = AccountTokens(owner, directories, shared.clock)
+    uses = TokenUses(home / "token-uses.json", lambda: directories.directory.tokens)
+    people = AccountTokens(owner, directories, shared.clock, uses.note)
     sessions = SignedSessions(tokens.secret, owner.current, people.principal)
     audit = AuditFiles(home / "audit")
     gate = RequestGate(
@@ -61,7 +63,7 @@ def make_access(shared: SharedParts, storage: Storage) -> Access:
         gate=gate,
         sessions=sessions,
         certificates=certificates,
-        accounts=AccountService(directories, audit, shared.clock),
+        accounts=AccountService(directories, audit, shared.clock, uses.last_day),
         people=people,
         secret=tokens.secret,
     )

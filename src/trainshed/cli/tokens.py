@@ -8,7 +8,7 @@ from trainshed.cli import words
 from trainshed.cli.options import as_json, connected
 from trainshed.client import Client, Json
 
-HEADERS = ["ID", "TITLE", "OF", "MADE", "UNTIL", "LIMITED TO"]
+HEADERS = ["ID", "TITLE", "OF", "MADE", "LAST USED", "UNTIL", "LIMITED TO"]
 USUAL_DAYS = 90
 
 
@@ -108,6 +108,7 @@ def _row(token: Json) -> list[str]:
         str(token.get("title", "")),
         str(token.get("account", "")),
         str(token.get("createTime", ""))[:10],
+        str(token.get("lastUseDate") or "never"),
         str(token.get("expireTime", ""))[:10],
         ", ".join(filter(None, limits)),
     ]

@@ -4,6 +4,9 @@ The request gate asks it for each request. Whatever is no token of an account is
 own token.
 """
 
+from collections.abc import Callable
+from datetime import datetime
+
 from trainshed.core.account_token import MARK, split_token
 from trainshed.core.errors import Unauthenticated
 from trainshed.core.permission import Principal
@@ -13,9 +16,15 @@ from trainshed.core.ports import Authenticator, Clock, DirectoryStore
 class AccountTokens:
     """Implements `core.ports.Authenticator`."""
 
-    def __init__(self, owner: Authenticator, directories: DirectoryStore, clock: Clock) -> None:
-        """`owner` knows the server's own token."""
-        self._owner, self._directories, self._clock = owner, directories, clock
+    def __init__(
+        self,
+        owner: Authenticator,
+        directories: DirectoryStore,
+        clock: Clock,
+        note_use: Callable[[str, datetime], None] = lambda _, __: None,
+    ) -> None:
+        """`owner` knows the server's own token. `note_use` is told the id of each token that is used."""
+        self._owner, self._directories, self._clock, self._note_use = owner, directories, clock, note_use
         self._directory = directories.directory
         self._known: dict[str, Principal] = {}  # by the ids of their tokens, of that directory
 
@@ -53,4 +62,7 @@ class AccountTokens:
             known = directory.principal(id, now)
             if known is not None:
                 self._known[id] = known
-        return None if known is None or directory.tokens[id].is_over(now) else known
+        if known is None or directory.tokens[id].is_over(now):
+            return None
+        self._note_use(id, now)
+        return known

@@ -6,9 +6,9 @@ see and revoke their own tokens, and make new ones with a token that has all the
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import islice
 
 from trainshed.core.account_token import token_text
@@ -37,6 +37,9 @@ class AccountService:
     store: DirectoryStore
     audit: AuditLog
     clock: Clock
+    last_use: Callable[[str], date | None] = lambda _: (
+        None
+    )  # the day on which a token was last used, by its id
 
     @property
     def directory(self) -> Directory:

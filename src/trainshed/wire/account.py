@@ -4,7 +4,7 @@ Roles have the shape of Google's IAM policies, so that clients of those can read
 """
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import groupby
 
 from trainshed.core.audit import AuditRow
@@ -140,13 +140,14 @@ def render_group(name: str, members: Iterable[str]) -> Json:
     return {"name": name, "members": sorted(members)}
 
 
-def render_token(token: AccessToken) -> Json:
+def render_token(token: AccessToken, last_use: date | None = None) -> Json:
     return {
         "id": token.id,
         "account": token.account,
         "title": token.title,
         "createTime": time_text(token.created_at),
         **({"expireTime": time_text(token.expires_at)} if token.expires_at else {}),
+        **({"lastUseDate": str(last_use)} if last_use else {}),
         **({"role": token.role.value} if token.role else {}),
         **({"projects": list(token.projects)} if token.projects else {}),
     }
