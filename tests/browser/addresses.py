@@ -42,6 +42,7 @@ ADDRESSES = (
     Address("buckets", "buckets", "/console/buckets"),
     Address("images", "images", "/console/images"),
     Address("runtimes", "runtimes", "/console/runtimes"),
+    Address("accounts", "accounts", "/console/accounts"),
     Address("new", "new", "/console/new"),
     Address("login", "login", "/console/login"),
     Address("no-page", "jobs", "/console/nothing"),

@@ -52,12 +52,14 @@ class AccountHandlers:
         return {}
 
     async def groups(self, call: Call) -> Json:
-        groups = sorted(self.accounts.directory.groups.items())
-        return {"groups": [wire.render_group(name, members) for name, members in groups]}
+        directory = self.accounts.directory
+        groups = sorted(directory.groups.items())
+        return {"groups": [wire.render_group(name, all, directory.grants_to(name)) for name, all in groups]}
 
     async def set_group(self, call: Call) -> Json:
         name = call.path["group"]
-        return wire.render_group(name, self.accounts.set_group(name, wire.parse_group(call.body)))
+        members = self.accounts.set_group(name, wire.parse_group(call.body))
+        return wire.render_group(name, members, self.accounts.directory.grants_to(name))
 
     async def remove_group(self, call: Call) -> Json:
         self.accounts.remove_group(call.path["group"])

@@ -23,7 +23,7 @@ const NAVIGATION = [
   { name: "images", title: "Images", key: "g i" },
   { name: "runtimes", title: "Runtimes", key: "g r" },
 ];
-const PAGES = new Set(["jobs", "job", "studies", "study", "compare", "machines", "costs", "buckets", "images", "runtimes", "new", "login"]);
+const PAGES = new Set(["jobs", "job", "studies", "study", "compare", "machines", "costs", "buckets", "images", "runtimes", "accounts", "new", "login"]);
 /** @type {Record<string, string>} a list to the page of one thing in it */
 const ONE_OF = { jobs: "job", studies: "study" };
 const THEMES = { "": "as the system", light: "light", dark: "dark" };
@@ -71,6 +71,7 @@ function Console() {
   const goTo = Object.fromEntries(NAVIGATION.map(({ name, title, key }) => [key, [title, () => go(href([name]))]]));
   useKeys("Everywhere", {
     ...goTo,
+    "g a": ["Accounts and tokens", () => go(href(["accounts"]))],
     c: ["Create a job", () => go(href(["new"]))],
     "?": ["Show these keys", () => setHelp(true)],
   });
@@ -142,6 +143,7 @@ function Settings({ showKeys }) {
         <select id="project" value=${ownProject()} onChange=${(/** @type {any} */ event) => chooseProject(event.target.value)}>
           ${ownProjects().map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
         </select>`}
+      <a class="button" href=${href(["accounts"])} onClick=${() => element.current && (element.current.open = false)}>Accounts</a>
       <button type="button" onClick=${showKeys}>Keys</button>
       <button type="button" onClick=${signOut}>Sign out</button>
     </div>

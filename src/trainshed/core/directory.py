@@ -125,6 +125,9 @@ class Directory:
         groups = {f"{GROUP}:{name}" for name, members in self.groups.items() if account.name in members}
         return tuple(sorted(grant for grant in self.grants if grant.member in {account.member, *groups}))
 
+    def grants_to(self, group: str) -> tuple[RoleGrant, ...]:
+        return tuple(sorted(grant for grant in self.grants if grant.member == f"{GROUP}:{group}"))
+
     def grants_in(self, project: str) -> tuple[RoleGrant, ...]:
         return tuple(sorted(grant for grant in self.grants if grant.project == project))
 

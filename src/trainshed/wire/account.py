@@ -29,6 +29,7 @@ class AccountMessage(Message):
 
 class GroupMessage(Message):
     name = output_only()
+    roles = output_only()
     members: tuple[str, ...] = texts()
 
 
@@ -130,14 +131,16 @@ def render_account(account: Account, grants: Iterable[RoleGrant] = ()) -> Json:
         **({"displayName": account.display_name} if account.display_name else {}),
         **({"disabled": True} if account.is_disabled else {}),
         **({"issuer": account.identity.issuer} if account.identity else {}),
-        "roles": [
-            {"project": grant.project, "role": grant.role.value, "member": grant.member} for grant in grants
-        ],
+        "roles": _roles(grants),
     }
 
 
-def render_group(name: str, members: Iterable[str]) -> Json:
-    return {"name": name, "members": sorted(members)}
+def render_group(name: str, members: Iterable[str], grants: Iterable[RoleGrant] = ()) -> Json:
+    return {"name": name, "members": sorted(members), "roles": _roles(grants)}
+
+
+def _roles(grants: Iterable[RoleGrant]) -> list[Json]:
+    return [{"project": grant.project, "role": grant.role.value, "member": grant.member} for grant in grants]
 
 
 def render_token(token: AccessToken, last_use: date | None = None) -> Json:
