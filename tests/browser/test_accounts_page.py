@@ -83,7 +83,7 @@ def test_the_owner_adds_people_gives_roles_makes_a_token_and_takes_all_away(
     tokens = console.get_by_role("region", name="Tokens of ann@example.org")
     expect(tokens.get_by_role("row", name="laptop")).to_be_visible()
     assert text not in console.content()
-    screenshot(console, f"accounts-{screen}")
+    screenshot(console, f"accounts-of-a-team-{screen}")
     assert axe(console) == []
     wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert console.evaluate(wide)

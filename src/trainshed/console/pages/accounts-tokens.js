@@ -28,8 +28,8 @@ export function Tokens({ title, account, tokens, current, canMake, onDone }) {
     { name: "title", title: "For", isWide: true, cell: (/** @type {Token} */ token) => html`${token.title}${token.id === current && html` <span class="dim">(this session)</span>`}` },
     { name: "id", title: "ID", cell: (/** @type {Token} */ token) => html`<code>${token.id}</code>` },
     { name: "made", title: "Made", cell: (/** @type {Token} */ token) => dayOf(token.createTime) },
-    { name: "used", title: "Last used", cell: (/** @type {Token} */ token) => token.lastUseDate ?? html`<span class="dim">never</span>` },
-    { name: "until", title: "Until", cell: (/** @type {Token} */ token) => (token.expireTime ? dayOf(token.expireTime) : html`<span class="dim">revoked</span>`) },
+    { name: "used", title: "Last used", cell: (/** @type {Token} */ token) => (token.lastUseDate ? dayOf(token.lastUseDate) : html`<span class="dim">never</span>`) },
+    { name: "until", title: "Until", cell: (/** @type {Token} */ token) => (token.expireTime ? dayOf(token.expireTime) : html`<span class="dim">no end</span>`) },
     { name: "limits", title: "Limited to", cell: (/** @type {Token} */ token) => [token.role, ...(token.projects ?? [])].filter(Boolean).join(", ") || html`<span class="dim">–</span>` },
     { name: "deeds", title: "Change", cell: (/** @type {Token} */ token) => html`<button type="button" class="small" onClick=${() => setRevoked(token)}>Revoke …<span class="unseen"> ${token.title}</span></button>` },
   ];
