@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.page import ON_BOTH_SCREENS, Screen, axe, screenshot
-from tests.live import LiveServer, pool, python
+from tests.live import JOBS, LiveServer, pool, python
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -30,11 +30,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     with LiveServer("--cpus", "4", "--memory", "8GiB", "--prices", str(prices)) as server:
         second = python("import time; time.sleep(1.5)")
         jobs = [
-            server.submit(pools=[pool(second, machine="n1-standard-1")], name=name, labels={"team": team})
+            {
+                "displayName": name,
+                "labels": {"team": team},
+                "jobSpec": {"workerPoolSpecs": [pool(second, machine="n1-standard-1")]},
+            }
             for name, team in (("<b>resnet</b>", "vision"), ("digits", "speech"))
         ]
-        for job in jobs:
-            server.wait(job)
+        user = {"X-Trainshed-User": "ada"}
+        answers = [server.request("POST", JOBS, job, headers=user) for job in jobs]
+        for answer in answers:
+            server.wait(answer.json["name"])
         deadline = time.monotonic() + 60
         while not any(item["level"] == 100 for item in server.get("/v1/costs")["budgets"]):
             assert time.monotonic() < deadline
@@ -48,7 +54,7 @@ def rows(page: Page, name: str) -> Locator:
 
 
 @ON_BOTH_SCREENS
-def test_a_person_sees_what_a_month_cost_by_day_job_label_and_class(
+def test_a_person_sees_what_a_month_cost_by_day_job_label_user_and_class(
     console: Page, screen: Screen, server: LiveServer
 ) -> None:
     console.goto("/console/costs")
@@ -65,6 +71,8 @@ def test_a_person_sees_what_a_month_cost_by_day_job_label_and_class(
     by_label = rows(console, "Costs by team, in EUR")
     expect(by_label.filter(has_text="vision")).to_have_count(1)
     expect(by_label.filter(has_text="speech")).to_have_count(1)
+    console.get_by_role("combobox").select_option("user")
+    expect(rows(console, "Costs by user, in EUR").filter(has_text="ada")).to_have_count(1)
     console.get_by_role("combobox").select_option("class")
     expect(rows(console, "Costs by spent on, in EUR").filter(has_text="ran")).to_have_count(1)
     assert "by=class" in console.url
