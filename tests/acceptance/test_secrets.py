@@ -1,6 +1,9 @@
 """Secrets among the variables of jobs: the program has them; no answer and no file of the server has."""
 
+import contextlib
 import json
+import os
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -37,9 +40,14 @@ def texts(server: LiveServer, name: str) -> list[str]:
     return [line["text"] for line in server.lines(name) if line["text"].startswith("length")]
 
 
-def files_with_value(folder: Path) -> list[str]:
-    paths = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    return [str(path.relative_to(folder)) for path in paths if VALUE.encode() in path.read_bytes()]
+def files_with_value(folder: Path, value: str = VALUE) -> list[str]:
+    """What is removed meanwhile does not have it any more."""
+    result: list[str] = []
+    for path in [Path(place) / name for place, _, names in os.walk(folder) for name in names]:
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISREG(path.lstat().st_mode) and value.encode() in path.read_bytes():
+                result.append(str(path.relative_to(folder)))
+    return result
 
 
 def test_the_program_has_the_value_and_no_answer_and_no_other_file_has(server: LiveServer):
