@@ -2,7 +2,7 @@
 
 import { html, useEffect } from "../lib/ui.js";
 import { href, jobHref, jobName, setQuery } from "../lib/address.js";
-import { get } from "../lib/api.js";
+import { EVERYWHERE, get } from "../lib/api.js";
 import { amount, daysOf, isMonth, measureOf, monthAfter, thisMonth } from "../lib/costs.js";
 import { percent } from "../lib/format.js";
 import { useLive } from "../lib/hints.js";
@@ -24,7 +24,7 @@ export default function CostsPage({ address: { query } }) {
   const by = query.by ?? "job";
   const ignore = (/** @type {any} */ hint) => Boolean(hint.log || hint.metrics);
   const ask = (/** @type {Record<string, any>} */ more) => (/** @type {AbortSignal} */ signal) =>
-    get("/v1/costs", { ...daysOf(month), ...more }, { signal });
+    get(`${EVERYWHERE}/costs`, { ...daysOf(month), ...more }, { signal });
   const days = useLive(ask({ groupBy: "day" }), [month], { ignore });
   const rows = useLive(ask({ groupBy: by, pageSize: PAGE, pageToken: query.after }), [month, by, query.after], { ignore });
   useEffect(() => {

@@ -25,9 +25,9 @@ export function Shares() {
 }
 
 const COLUMNS = [
-  { name: "share", title: "Share", cell: (/** @type {Share} */ share) => html`<span class="nowrap">${"\u2003".repeat(share.depth)}${share.name}</span>` },
+  { name: "share", title: "Share", cell: (/** @type {Share} */ share) => html`<span class="nowrap">${"\u00a0".repeat(3 * share.depth)}${share.name}</span>` },
   { name: "projects", title: "Projects", cell: (/** @type {Share} */ share) => share.projects.join(", ") },
-  { name: "nominal", title: "Guaranteed", cell: (/** @type {Share} */ share) => (share.depth ? words(share.nominal) || "nothing" : "all machines") },
+  { name: "nominal", title: "Guaranteed", cell: (/** @type {Share} */ share) => (share.depth ? words(share.nominal) || "nothing" : line("all machines")) },
   { name: "used", title: "In use", cell: (/** @type {Share} */ share) => words(share.used) || dash() },
   { name: "lately", title: "Lately, on average", cell: (/** @type {Share} */ share) => words(share.usedLately) || dash() },
   { name: "running", title: "Running jobs", isWide: true, cell: (/** @type {Share} */ { running }) => Object.entries(running).map(([standing, count]) => `${count} ${standing.toLowerCase()}`).join(", ") || dash() },
@@ -36,5 +36,11 @@ const COLUMNS = [
 
 const dash = () => html`<span class="dim">–</span>`;
 
+/** @param {string} text */
+const line = (text) => html`<span class="nowrap">${text}</span>`;
+
 /** @param {Amounts} amounts */
-const words = (amounts) => Object.entries(amounts).map(([item, amount]) => (item === "memory" ? bytes(amount) : `${Number(amount.toPrecision(3))} ${item}`)).join(", ");
+function words(amounts) {
+  const texts = Object.entries(amounts).map(([item, amount]) => (item === "memory" ? bytes(amount) : `${Number(amount.toPrecision(3))} ${item}`));
+  return texts.length && line(texts.join(", "));
+}
