@@ -140,7 +140,10 @@ class World:
                 self.jobs[job.id] = replace(job, status=replace(status, state=JobState.QUEUED))
         queue = WaitingJobs(self.waiting, {}, self.tree)
         cycle = Cycle(self.snapshot(), self.now, queue)
-        let_in = [(job, cycle.answer(job).admission) for job in queue.in_order(cycle.refused, cycle.turn)]
+        let_in = [(job, cycle.answer(job).admission) for job in cycle.walk(queue)]
+        for id, mark in cycle.snapshot.earmarks.items():
+            if not mark.left:
+                self._write(id, claim=None)  # who has started needs none, and who could not loses it
         for claim in preemptions(cycle, {}):
             victims = tuple((item.job, self.jobs[item.job].status.attempt) for item in claim.victims)
             stored = Claim(placements=claim.placements, victims=victims, claimed_at=self.now)

@@ -164,6 +164,48 @@ def test_a_job_within_its_share_is_never_passed_for_ever_by_smaller_ones(
     raise AssertionError("it never started")
 
 
+def test_who_is_stopped_for_starts_also_where_another_of_its_shape_is_refused():
+    """What is kept for one is not the other's, and the other comes before it in the queue."""
+    tree = a_tree(
+        a_share("a", 0, parent="above"), a_share("b", 5, parent="above", lend=0), a_share("above", 5)
+    )
+    first = [a_job_of("a", "0", 1), a_job_of("a", "spot", 6, spot=True), a_job_of("c", "1", 1)]
+    world = World(tree, first)
+    world.settle()
+    world.jobs |= {job.id: job for job in (a_job_of("a", "2", 1), a_job_of("c", "3", 1))}
+    world.settle()
+    assert {"2", "3"} <= set(world.starts)
+
+
+def test_a_job_within_what_is_guaranteed_does_not_wait_behind_one_of_its_share_that_asks_for_more():
+    tree = a_tree(a_share("a", 1), a_share("b", 0))
+    large = a_job_of("a", "large", 8, created_at=at(-1))
+    world = World(
+        tree, [a_job_of("b", "0", 1, timeout=10, created_at=at(-2)), large, a_job_of("a", "small", 1)]
+    )
+    world.settle()
+    assert set(world.starts) == {"0", "small"}
+
+
+def test_a_job_that_has_waited_for_a_day_is_not_passed_by_others_of_its_share():
+    tree = a_tree(a_share("a", 1), a_share("b", 0))
+    large = a_job_of("a", "large", 8, created_at=at(-25 * 3600))
+    other = a_job_of("b", "0", 1, timeout=10, created_at=at(-26 * 3600))
+    world = World(tree, [other, large, a_job_of("a", "small", 1)])
+    world.settle()
+    assert world.starts == ["0"]
+
+
+def test_a_share_gets_its_own_where_who_borrows_is_inside_and_outside_of_the_one_above():
+    below = [a_share("a", 6, parent="above"), a_share("b", 0, parent="above")]
+    tree = a_tree(*below, a_share("above", 6), a_share("c", 0))
+    world = World(tree, [a_job_of("c", "0", 3), a_job_of("b", "1", 1)])
+    world.settle()
+    world.jobs["own"] = a_job_of("a", "own", 6, created_at=at(9))
+    world.settle()
+    assert "own" in world.starts
+
+
 def test_the_case_of_two_shares_that_each_borrow_ends():
     """Each has one job within its own and one that borrows; a third share wants its own back."""
     tree = a_tree(a_share("a", 3), a_share("b", 3), a_share("c", 2))

@@ -61,7 +61,8 @@ class Preempter:
                     status = replace(claimant.status, claim=None, updated_at=now)
                     await self.store.write(claimant, status, (), flush=False)
                 except Conflict:
-                    self.hint()
+                    pass
+                self.hint()
 
     async def preempt(self, cycle: Cycle, admitted: Mapping[str, Job], now: datetime) -> None:
         """Write the claims that follow from a cycle."""

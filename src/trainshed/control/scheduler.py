@@ -197,7 +197,7 @@ class Scheduler:
         self._last = cycle = Cycle(self._snapshot(nodes, now, tree), now, ready)
         chosen: list[tuple[Job, Admission, Readiness]] = []
         taken_away: list[Job] = []  # no longer ready
-        for job in ready.in_order(cycle.refused, cycle.turn):
+        for job in cycle.walk(ready):
             readiness = self.backend.prepare(job.spec, job.id)
             is_as_before = readiness.is_ready and readiness.sites == ready.sites.get(job.id, ())
             if not is_as_before or self.budget(job.project) is not None:

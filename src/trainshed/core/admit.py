@@ -16,7 +16,7 @@ Where shares are set, a job needs room in its share too (`core/share_cycle.py`),
 share is held up by no head that has none.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -57,7 +57,7 @@ def admit(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> tuple[Ad
     """The answer to every waiting job, in the order of the queue."""
     queue = WaitingJobs(waiting, snapshot.sites, snapshot.tree)
     cycle = Cycle(snapshot, now, queue)
-    return tuple([cycle.answer(job) for job in queue.in_order((), cycle.turn)])
+    return tuple([cycle.answer(job) for job in cycle.walk(queue, ())])
 
 
 def in_turn(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> list[Job]:
@@ -142,6 +142,19 @@ class Cycle:
         assert self.shares is not None
         return self.shares.turn(self.stake_of(job))
 
+    def walk(self, queue: WaitingJobs, closed: Container[Shape] | None = None) -> Iterator[Job]:
+        """The waiting jobs in their turn, of a refused shape no more: `answer` each before the next.
+
+        First come those that others are stopped for. What is kept for one is its own, so it does not matter
+        to it whether another of its shape was refused.
+        """
+        earmarks = self.snapshot.earmarks
+        claimants = [job for id in earmarks if (job := queue.get(id)) is not None]
+        yield from sorted(claimants, key=self.turn or order)
+        for job in queue.in_order(self.refused if closed is None else closed, self.turn):
+            if job.id not in earmarks:
+                yield job
+
     def answer(self, job: Job) -> AdmissionResult:
         if (result := self._answer_claimant(job)) is not None:
             return result
@@ -169,8 +182,10 @@ class Cycle:
         way, placements = placed(ways, self.room) if ways and may_have else (Way(()), None)
         if placements is not None:
             return self._admitted(job, self._reservation(job, placements, stake), way)
-        if not mark.left:
-            return None  # nothing more comes free for it: it waits as any other
+        if not mark.left:  # nothing more comes free for it: it loses its claim, and waits as any other
+            refusal = self._no_room(ways, None) if ways else self._too_large(job, shape[2])
+            self.claimed[job.id] = refusal
+            return AdmissionResult(job=job, refusal=refusal)
         self.held.append(mine)
         self.room.take(mine.placements)
         if self.shares is not None and mine.stake is not None:
@@ -308,7 +323,7 @@ class Cycle:
     def _goes_before(self, stake: Stake | None, other: Stake | None) -> bool:
         if self.shares is None or stake is None or other is None:
             return False
-        return self.shares.rights.goes_before(stake, other)
+        return self.shares.goes_before(stake, other)
 
     def _head(self, sites: Sites) -> Head:
         """The head of these sites, else the first of all."""

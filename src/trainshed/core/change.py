@@ -94,7 +94,7 @@ class _Trials:
         others = [other for other in self.world.waiting if other.id not in gone]
         queue = WaitingJobs((*others, job), snapshot.sites, snapshot.tree)
         cycle = Cycle(snapshot, self.world.now, queue)
-        for other in queue.in_order(cycle.refused, cycle.turn):
+        for other in cycle.walk(queue):
             if cycle.is_over or other.id == job.id:
                 break
             cycle.answer(other)

@@ -106,8 +106,14 @@ def _simulate(
     work = 0
     while missing and work < MOST_WORK:
         work += A_CYCLE
-        cycle = Cycle(replace(world.snapshot, held=tuple(running.values())), now, waiting)
-        for other in waiting.in_order(cycle.refused, cycle.turn):
+        earmarks = {
+            id: replace(mark, left=tuple(item for item in mark.left if item.job in running))
+            for id, mark in world.snapshot.earmarks.items()
+            if id in waiting
+        }
+        snapshot = replace(world.snapshot, held=tuple(running.values()), earmarks=earmarks)
+        cycle = Cycle(snapshot, now, waiting)
+        for other in cycle.walk(waiting):
             work += 10 + len(running)
             if cycle.is_over:
                 break

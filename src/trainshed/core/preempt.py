@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from trainshed.core.admit import Cycle, placed
 from trainshed.core.fleet import Placement
-from trainshed.core.guarantee import Standing
+from trainshed.core.guarantee import Guarantees, Standing
 from trainshed.core.job import Job
 from trainshed.core.place import Room, Way
 from trainshed.core.share import Stake
@@ -71,11 +71,8 @@ def candidates(cycle: Cycle) -> tuple[str, ...]:
     if shares is None:
         return ()
     claimants = [cycle.stake_of(job) for job in cycle.first_refused[:MOST_CLAIMANTS]]
-    return tuple(
-        item.job
-        for item in running
-        if item.stake and any(shares.rights.may_take(stake, item.stake, shares.use) for stake in claimants)
-    )
+    able = {item.job for stake in claimants for item in _able(shares.rights, shares.use, running, stake)}
+    return tuple(item.job for item in running if item.job in able)
 
 
 def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption, ...]:
@@ -122,25 +119,48 @@ def _victims(
         size = -sum(place.cpus for place in item.placements)
         return standing, item.stake.priority, lost.get(item.job, _NONE), size, item.job
 
-    able = [
-        item for item in running if item.stake and shares.rights.may_take(stake, item.stake, machines.use)
-    ]
-    able = sorted(able, key=price)[:MOST_CANDIDATES]
+    able = sorted(_able(shares.rights, machines.use, running, stake), key=price)[:MOST_CANDIDATES]
     free, chosen = machines.copy(), list[Reservation]()
+
+    def is_enough() -> bool:
+        """Whether it starts, and each of those is stopped by a rule."""
+        rules = (item.stake and shares.rights.may_take(stake, item.stake, free.use) for item in chosen)
+        return free.places(ways, stake) is not None and all(rules)
+
     for item in able:
         free.give(item)
         chosen.append(item)
-        if free.places(ways, stake) is not None:
+        if is_enough():
             break
     else:
         return ()
-    for item in reversed(chosen[:-1]):  # the last one was needed
+    for item in chosen[-2::-1]:  # the last one was needed
         free.take(item)
-        if free.places(ways, stake) is not None:
-            chosen.remove(item)
-        else:
+        at = chosen.index(item)
+        del chosen[at]
+        if not is_enough():
             free.give(item)
+            chosen.insert(at, item)
     return tuple(chosen)
+
+
+def _able(
+    rights: Guarantees, use: ShareUse, running: Sequence[Reservation], stake: Stake
+) -> list[Reservation]:
+    """Those that may be stopped for the job, some of them only together with others of them.
+
+    A share that takes its own back must not have more than that then. So who borrows in it goes too.
+    """
+    use, able, others = use.copy(), list[Reservation](), list(running)
+    while True:
+        more = [item for item in others if item.stake and rights.may_take(stake, item.stake, use)]
+        if not more:
+            return able
+        able += more
+        others = [item for item in others if item not in more]
+        for item in more:
+            if item.stake is not None:
+                use.give(item.stake)
 
 
 def _running(cycle: Cycle) -> tuple[Reservation, ...]:

@@ -79,17 +79,29 @@ class ShareCycle:
             self.heads.setdefault(bound, ShareHead(stake, named, shortage, starts))
         return shortage, starts
 
+    def goes_before(self, stake: Stake, other: Stake) -> bool:
+        """Whether the other, which waits too, must not keep this job waiting.
+
+        In a share one with a right passes one that asks for more than is guaranteed, until that has waited
+        for long.
+        """
+        if stake.share != other.share or stake.is_spot or other.is_spot:
+            return self.rights.goes_before(stake, other)
+        return (
+            stake.priority >= other.priority
+            and self.rights.has_right(stake, stake.share)
+            and not self.use.exceeds_nominal(stake.share, stake.amounts)
+            and not self.rights.is_safe(other, other.share)
+            and self.now - other.created_at < LONG
+        )
+
     def delayed_head(self, stake: Stake, until: datetime) -> ShareHead | None:
         """A head of a share that could start later if this job had what it needs until then."""
         if stake.is_spot:
             return None
         path, use = self.use.tree.paths[stake.share], None
         for (share, user), head in self.heads.items():
-            if (
-                share not in path
-                or user not in ("", stake.user)
-                or self.rights.goes_before(stake, head.stake)
-            ):
+            if share not in path or user not in ("", stake.user) or self.goes_before(stake, head.stake):
                 continue
             if use is None:
                 use = self.use.copy()

@@ -23,7 +23,7 @@ def cycle_of(tree: ShareTree, waiting: Sequence[Job], active: Sequence[Job]) -> 
     snapshot = snapshot_of([*active, *waiting], (a_node(cpus=8),), Fit.SHRINK, T0, None, tree)
     queue = WaitingJobs(waiting, {}, tree)
     cycle = Cycle(snapshot, T0, queue)
-    for job in queue.in_order(cycle.refused, cycle.turn):
+    for job in cycle.walk(queue):
         cycle.answer(job)
     return cycle
 
