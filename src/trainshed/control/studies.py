@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from trainshed.control.queue import WorkQueue
 from trainshed.control.study_pace import StudyPace
 from trainshed.core.advance import StudyPlan, TrialFacts, advance, infeasible
-from trainshed.core.errors import Conflict, Forbidden, Invalid, NotFound
+from trainshed.core.errors import Conflict, Exhausted, Forbidden, Invalid, NotFound
 from trainshed.core.job import Job, OwnerKind
 from trainshed.core.measurement import TrialReport
 from trainshed.core.measurement_port import MeasurementReader, MeasurementWatch
@@ -143,7 +143,7 @@ class StudyLoop:
         """The trial with its job. One whose job is refused is infeasible: no later submit would help."""
         try:
             job = await self.submit(study, trial)
-        except (Invalid, Forbidden, NotFound) as error:
+        except (Invalid, Forbidden, NotFound, Exhausted) as error:
             return infeasible(trial, f"Its job was refused: {error.message}", self.clock.now())
         return replace(trial, state=TrialState.ACTIVE, job=job.id)
 

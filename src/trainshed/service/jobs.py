@@ -84,7 +84,7 @@ class JobService:
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Store a new job. The same idempotency key again returns the same job."""
         check_location(location, project)
-        await self.check_spec(request.spec, project)
+        await self.check_spec(request.spec, project, request.submitter)
         now = self.clock.now()
         status = Status(
             updated_at=now,
@@ -101,8 +101,6 @@ class JobService:
             events.append(Event(at=now, reason=Reason.LEFT_OUT, message=remark, severity=Severity.WARNING))
         for last in (False, False, True):
             job = self._with_output(request.job(new_id(), project, location, now, status))
-            if self.limits is not None:
-                await self.limits.check(job)
             notes = await self.landing.events(job, now) if self.landing and job.spec.output else ()
             # Before the job: a job that is there has its secrets, wherever this process dies.
             await self._keep(job.id, request.secrets)
@@ -233,10 +231,13 @@ class JobService:
                 f"{stored.display_name!r}) with other secrets. Send the same request with it, or a new key."
             )
 
-    async def check_spec(self, spec: JobSpec, project: str) -> None:
-        """Raise Invalid where such a job would be refused."""
+    async def check_spec(self, spec: JobSpec, project: str, submitter: str) -> None:
+        """Raise Invalid or Exhausted where such a job would be refused."""
         if self.named_secrets is not None:
             await self.named_secrets.check(spec, project)
+        if self.limits is not None:
+            request = JobRequest(display_name="", spec=spec, submitter=submitter)
+            await self.limits.check(request.job("", project, "", self.clock.now()))
         if not spec.code:
             return
         if self.code is None:

@@ -51,7 +51,7 @@ class StudyRequest:
     secrets: JobSecrets = field(default_factory=dict[int, Mapping[str, str]])  # of its template
 
 
-async def _accept(template: JobSpec, project: str) -> None:
+async def _accept(template: JobSpec, project: str, submitter: str) -> None:
     """Where nothing needs to be looked up."""
 
 
@@ -61,8 +61,8 @@ class StudyService:
     clock: Clock
     hint: Callable[[str], None]
     secrets: SecretStore | None = None
-    # Raises Invalid for a template whose jobs would be refused.
-    check_template: Callable[[JobSpec, str], Awaitable[None]] = _accept
+    # Raises Invalid or Exhausted for a template whose jobs would be refused in a project, to a submitter.
+    check_template: Callable[[JobSpec, str, str], Awaitable[None]] = _accept
     tell: Callable[[Study, bool], None] = lambda study, is_deleted: None  # called after each change
     printed_metrics: MakePrintedMetrics | None = None  # raises Invalid for a pattern; None: not checked
 
@@ -103,9 +103,9 @@ class StudyService:
         return stored
 
     async def _check(self, request: StudyRequest, project: str) -> None:
-        """Refuse what only others can tell: code and earlier studies that are not there, odd patterns."""
+        """Refuse what only others know: no such code or earlier study, odd patterns, trials too large."""
         if request.template is not None:
-            await self.check_template(request.template, project)
+            await self.check_template(request.template, project, request.submitter)
         if self.printed_metrics is not None and request.spec.pattern:
             self.printed_metrics(request.spec.pattern, [each.metric for each in request.spec.objectives])
         missing = [
