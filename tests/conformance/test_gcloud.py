@@ -321,3 +321,13 @@ def test_a_wrong_token_is_told(gcloud: Gcloud, unique: Unique) -> None:
     done = stranger.run(*jobs("ga"), "list", REGION, check=False)
     assert done.returncode == 1
     assert "UNAUTHENTICATED" in done.stderr
+
+
+def test_quotas_of_compute_and_of_vertex(gcloud: Gcloud) -> None:
+    project = gcloud.json("compute", "project-info", "describe", "--project=p1")
+    region = gcloud.json("compute", "regions", "describe", LOCATION)
+    for answer in (project, region):
+        assert {row["metric"]: row["limit"] for row in answer["quotas"]}["CPUS"] == 256
+    infos = gcloud.json("quotas", "info", "list", "--service=aiplatform.googleapis.com", "--project=p1")
+    metrics = {row["metric"]: row["dimensionsInfos"][0]["details"]["value"] for row in infos}
+    assert metrics["aiplatform.googleapis.com/custom_model_training_cpus"] == "256"

@@ -337,7 +337,7 @@ def test_logging_read_gets_the_newest_first_and_the_other_order_on_request(
 
 def test_the_printed_variables_lead_gcloud_here_with_the_token(server: LiveServer) -> None:
     variables = printed_environment(server)
-    for service in ("AIPLATFORM", "ML", "LOGGING", "STORAGE", "COMPUTE"):
+    for service in ("AIPLATFORM", "ML", "LOGGING", "STORAGE", "COMPUTE", "CLOUDQUOTAS"):
         assert variables[f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}"] == f"{server.url}/", service
     token_file = Path(variables["CLOUDSDK_AUTH_ACCESS_TOKEN_FILE"])
     assert token_file.read_text().strip() == server.token

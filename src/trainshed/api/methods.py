@@ -27,6 +27,7 @@ from trainshed.api.nodes import NodeHandlers
 from trainshed.api.notice_channels import NoticeChannelHandlers
 from trainshed.api.output import OutputOfJobs
 from trainshed.api.queue import QueueHandlers
+from trainshed.api.quotas import QuotaHandlers
 from trainshed.api.results import ResultHandlers
 from trainshed.api.runtimes import RuntimeHandlers
 from trainshed.api.shares import ShareHandlers, share_methods
@@ -73,6 +74,7 @@ class Handlers:
     caches: ImageCacheHandlers
     nodes: NodeHandlers
     queue: QueueHandlers
+    quotas: QuotaHandlers
     costs: CostHandlers
     secrets: NamedSecretHandlers
     vizier: VizierHandlers
@@ -98,6 +100,7 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
         *_notices("noticeChannels", handlers.notices, Permission.NOTICES_READ, Permission.NOTICES_WRITE),
         *_notices("ownNoticeChannels", handlers.own_notices, Permission.NOTICES_OWN, Permission.NOTICES_OWN),
         *_secrets(handlers.secrets),
+        *_quotas(handlers.quotas),
     ]
     for version in VERSIONS:
         parent = f"/{version}/projects/{{project}}/locations/{{location}}"
@@ -119,6 +122,7 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
             _row("GET", f"{parent}/nodes", handlers.nodes.find, Permission.SERVER_READ),
             _row("GET", f"{parent}/costs", handlers.costs.find, Permission.COSTS_READ),
             _row("GET", f"{parent}/queue", handlers.queue.find, Permission.JOBS_LIST),
+            _row("GET", f"{parent}/quotas", handlers.quotas.find, Permission.JOBS_LIST),
             _row("GET", f"{parent}/preparations", handlers.queue.preparations, Permission.JOBS_LIST),
         ]
     # The Python SDK asks for operations under /ui.
@@ -233,6 +237,18 @@ def _secrets(secrets: NamedSecretHandlers) -> tuple[Method, ...]:
         _row("GET", secret, secrets.get, Permission.SECRETS_READ),
         _row("DELETE", secret, secrets.delete, Permission.SECRETS_WRITE),
         _row("POST", "/v1/secrets:rotateKey", secrets.rotate_key, Permission.SECRETS_WRITE, of_server=True),
+    )
+
+
+def _quotas(quotas: QuotaHandlers) -> tuple[Method, ...]:
+    """As gcloud's compute, in any of its tracks, and gcloud's quotas ask for them."""
+    project = "/compute/{track}/projects/{project}"
+    infos = "/v1/projects/{project}/locations/global/services/{service}/quotaInfos"
+    return (
+        _row("GET", project, quotas.project, Permission.JOBS_LIST),
+        _row("GET", f"{project}/regions/{{region}}", quotas.region, Permission.JOBS_LIST),
+        _row("GET", infos, quotas.infos, Permission.JOBS_LIST),
+        _row("GET", f"{infos}/{{quota}}", quotas.info, Permission.JOBS_LIST),
     )
 
 

@@ -34,6 +34,7 @@ from trainshed.api.nodes import NodeHandlers
 from trainshed.api.notice_channels import NoticeChannelHandlers
 from trainshed.api.output import OutputOfJobs
 from trainshed.api.queue import QueueHandlers
+from trainshed.api.quotas import QuotaHandlers
 from trainshed.api.results import ResultHandlers
 from trainshed.api.runtimes import RuntimeHandlers
 from trainshed.api.shares import ShareHandlers
@@ -203,6 +204,7 @@ def make_handlers(
         images=ImageHandlers(services.images),
         nodes=NodeHandlers(services.nodes),
         queue=QueueHandlers(services.queue),
+        quotas=QuotaHandlers(services.quotas),
         costs=CostHandlers(services.costs, services.budgets.spendings),
         notices=NoticeChannelHandlers(notices),
         own_notices=NoticeChannelHandlers(notices, is_own=True),

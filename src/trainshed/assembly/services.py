@@ -28,6 +28,7 @@ from trainshed.service.named_secrets import NamedSecretService
 from trainshed.service.nodes import NodeService
 from trainshed.service.pipelines import ModelService
 from trainshed.service.queue import QueueService
+from trainshed.service.quotas import QuotaService
 from trainshed.service.results_check import ResultsCheck
 from trainshed.service.runtimes import RuntimeService
 from trainshed.service.share_limits import ShareLimits
@@ -63,6 +64,7 @@ class Services:
     images: ImageService
     nodes: NodeService
     queue: QueueService
+    quotas: QuotaService
     costs: CostService
     budgets: Budgets
     shares: ShareService
@@ -116,6 +118,7 @@ def make_services(
         images=ImageService(store, fleet.images, images.caches),
         nodes=NodeService(store, fleet, measuring.service.board.of),
         queue=make_queue(shared, storage, backends, scheduler),
+        quotas=QuotaService(store, fleet, scheduler.shares),
         costs=control.costs,
         budgets=control.budgets,
         shares=ShareService(

@@ -24,7 +24,10 @@ ROOTS = (
     "HTTPLIB2_CA_CERTS",
     "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
 )
-SERVICES = ("AIPLATFORM", "ML", "LOGGING", "STORAGE", "COMPUTE", "CLOUDRESOURCEMANAGER", "ARTIFACTREGISTRY")
+SERVICES = (
+    *("AIPLATFORM", "ML", "LOGGING", "STORAGE", "COMPUTE"),
+    *("CLOUDQUOTAS", "CLOUDRESOURCEMANAGER", "ARTIFACTREGISTRY"),
+)
 
 
 @click.command("env", short_help="Print the variables that point gcloud and scripts at the server.")

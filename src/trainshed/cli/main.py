@@ -42,6 +42,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "restore": "Make a home of a backup, or the buckets' index of their files.",
         "costs": "Show what jobs used and cost, and how much of it they computed.",
         "shares": "See and set the shares that projects have of the machines.",
+        "quota": "Show what a project may have of the machines, has, and waits for.",
         "nodes": "Show the machines: what is free, and who holds the rest.",
         "images": "See, build, load, save, push, pull and remove container images.",
         "runtimes": "See, build and remove the environments jobs run in.",

@@ -1,4 +1,4 @@
-"""The machines of the server, its queue, what is prepared for jobs, and its console, as methods."""
+"""The machines of the server, its queue, quotas, what is prepared for jobs, and its console, as methods."""
 
 from trainshed.client.connection import Connection, Json
 
@@ -14,6 +14,10 @@ class MachinesClient:
     def queue(self, limit: int) -> Json:
         """The first `limit` waiting jobs in their order, with when they may start: {jobs, totalSize}."""
         return self._connection.request("GET", f"{self._place}/queue?pageSize={limit}&eta=true")
+
+    def quotas(self) -> list[Json]:
+        """What the project may have of each resource, what its share uses, and what waiting jobs ask for."""
+        return self._connection.request("GET", f"{self._place}/quotas").get("quotas", [])
 
     def preparations(self) -> list[Json]:
         """What is made or fetched before jobs can start, and how far each is."""

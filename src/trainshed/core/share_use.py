@@ -109,6 +109,15 @@ class ShareUse:
             return None
         return next(self._of_limits(stake), None) or next(self._of_loans(stake), None)
 
+    def most(self, share: str, item: str) -> float:
+        """What the share may have at most of a resource, however little others use."""
+        kept, most, path = 0.0, inf, self.tree.paths[share]
+        for name in path:
+            kept += self._kept_beside(path, name, item)
+            limit = self.capacity.get(item, 0) if name == ROOT else self.tree.limit(name, item)
+            most = min(most, limit - kept)
+        return max(0, most)
+
     def rank(self, share: str) -> Rank:
         """The smaller goes first: by the resource of which a share uses and used the largest part of all."""
         below, path = self.tree.children[share], self.tree.paths[share]
@@ -169,7 +178,7 @@ class ShareUse:
                 continue
             kept = 0.0
             for name in path:
-                kept += sum(self._kept(child, item) for child in tree.children[name] if child not in path)
+                kept += self._kept_beside(path, name, item)
                 most = tree.limit(name, item)
                 if name == ROOT:
                     most = self.capacity.get(item) or inf
@@ -184,6 +193,12 @@ class ShareUse:
                         most=most,
                         kept=kept,
                     )
+
+    def _kept_beside(self, path: tuple[str, ...], name: str, item: str) -> float:
+        """What the shares below this one keep, but for those of the path."""
+        if item not in self.tree.divided:
+            return 0
+        return sum(self._kept(child, item) for child in self.tree.children[name] if child not in path)
 
     def _kept(self, share: str, item: str) -> float:
         """What a share has unused and lends to nobody."""

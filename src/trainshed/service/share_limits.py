@@ -11,10 +11,9 @@ from trainshed.core.fleet import Fit
 from trainshed.core.job import Job
 from trainshed.core.place import needs, ways
 from trainshed.core.ports import Backend
-from trainshed.core.share import CPUS, GPUS, MEMORY, ShareTree, in_amount
+from trainshed.core.quota import TRAINING_METRIC, metric
+from trainshed.core.share import GPUS, ShareTree, in_amount
 from trainshed.core.share_use import ShareUse
-
-_METRIC = "aiplatform.googleapis.com/custom_model_training_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +35,13 @@ class ShareLimits:
             return
         asks, most = in_amount(shortage.item, shortage.needs), in_amount(shortage.item, shortage.most)
         whose = f"One user of share '{shortage.share}'" if shortage.user else f"Share '{shortage.share}'"
+        name = f"{TRAINING_METRIC}{_metric(shortage.item, job)}"
         raise Exhausted(
-            f"The following quota metrics exceed quota limits: {_METRIC}{_metric(shortage.item, job)}. "
+            f"The following quota metrics exceed quota limits: {name}. "
             f"{whose} may have {most}, and the job asks for {asks}: ask for less, or have the share raised."
         )
 
 
 def _metric(item: str, job: Job) -> str:
-    if item in (CPUS, MEMORY):
-        return item
     kinds = [pool.accelerator for pool in job.spec.pools if pool.accelerator]
-    kind = (kinds[0] if kinds else "") if item == GPUS else item
-    return f"{kind.lower().replace('tesla_', '')}_gpus".lstrip("_")
+    return metric(kinds[0] if item == GPUS and kinds else item)

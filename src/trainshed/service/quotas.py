@@ -1,0 +1,43 @@
+"""Use case of quotas: what the share of a project may have, what its jobs have, and what they wait for.
+
+`api/quotas.py` calls it. Where no shares are set, the quotas are those of all machines. It writes nothing.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from trainshed.core.fleet import Node
+from trainshed.core.job import Job
+from trainshed.core.place import needs
+from trainshed.core.ports import Backend, Store
+from trainshed.core.quota import ShareQuota, quotas
+from trainshed.core.share import ShareTree, share_tree
+from trainshed.core.share_use import capacities
+from trainshed.core.snapshot import is_waiting
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaService:
+    store: Store
+    backend: Backend
+    shares: Callable[[], ShareTree | None]
+
+    async def of_project(self, project: str) -> tuple[ShareQuota, ...]:
+        """Those of its share; of "-" those of the whole server."""
+        tree, nodes = self.shares() or share_tree(()), await self.backend.nodes()
+        # In a thread: many jobs may wait.
+        return await asyncio.to_thread(_count, tree, project, nodes, await self.store.active())
+
+
+def _count(
+    tree: ShareTree, project: str, nodes: tuple[Node, ...], jobs: Iterable[Job]
+) -> tuple[ShareQuota, ...]:
+    running = [(job, job.status.admission) for job in jobs]
+    return quotas(
+        tree,
+        tree.share_of(project),
+        capacities(nodes),
+        [tree.stake(job, admission.placements) for job, admission in running if admission is not None],
+        [tree.stake(job, needs(job.spec, nodes)) for job, _ in running if is_waiting(job)],
+    )
