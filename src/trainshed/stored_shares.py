@@ -49,4 +49,4 @@ class StoredShares:
 
     def _read(self, document: Mapping[str, object]) -> ShareTree | None:
         tree = read_shares(document, self._accelerators)
-        return tree if tree.is_divided else None
+        return tree if tree.is_set else None

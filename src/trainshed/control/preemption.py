@@ -175,5 +175,5 @@ def standings(cycle: Cycle) -> dict[str, Standing]:
     return {
         job: shares.rights.standing(stake)
         for job, stake in stakes
-        if stake is not None and (stake.is_spot or shares.rights.tree.is_divided)
+        if stake is not None and (stake.is_spot or shares.rights.tree.is_set)
     }

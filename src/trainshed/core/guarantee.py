@@ -7,6 +7,7 @@ it. So it changes only when jobs come or end or the shares change, never because
 That is why no jobs preempt each other in a circle. In any share that jobs take from outside of, they have a
 right, and those they take from have none; a job with a right in a share has it in all shares above. Within a
 share they take only from lower priorities, and a job without a right never takes from one that has it.
+The jobs of a reserved share take from spot jobs alone, and nobody from outside takes from them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -53,9 +54,9 @@ class Guarantees:
     def standing(self, stake: Stake) -> Standing:
         if stake.is_spot:
             return Standing.SPOT
-        if not self.tree.is_divided:
+        if not self.tree.is_set or self._is_reserved(stake):
             return Standing.GUARANTEED
-        own = stake.share != ROOT and not self.tree.children[stake.share]
+        own = stake.share != ROOT and not self.tree.is_parted(stake.share)
         return Standing.GUARANTEED if own and self.is_safe(stake, stake.share) else Standing.BORROWED
 
     def may_take(self, claimant: Stake, other: Stake, use: ShareUse) -> bool:
@@ -64,11 +65,13 @@ class Guarantees:
             return False
         if other.is_spot:
             return True
+        if not self.tree.is_set:
+            return False
         if claimant.share == other.share:
-            if not self.tree.is_divided:
-                return False
             rights = self.is_safe(claimant, claimant.share), self.is_safe(other, other.share)
             return claimant.priority > other.priority and rights != (False, True)
+        if self._is_reserved(claimant) or self._is_reserved(other):
+            return False
         mine, its = self._branches(claimant.share, other.share)
         return (
             mine is not None
@@ -83,10 +86,15 @@ class Guarantees:
             return other.is_spot and not stake.is_spot
         if stake.share == other.share:
             return False
+        if self._is_reserved(stake):
+            return True
         mine, its = self._branches(stake.share, other.share)
         return (
             mine is not None and self.has_right(stake, mine) and (its is None or not self.is_safe(other, its))
         )
+
+    def _is_reserved(self, stake: Stake) -> bool:
+        return self.tree.shares[stake.share].is_reserved
 
     def _branches(self, share: str, other: str) -> tuple[str | None, str | None]:
         """The shares below the first common one that lead to these two; None where it is the common one."""
@@ -120,6 +128,9 @@ def _more_rights(
     use = ShareUse(tree, {})
     for stake in below:
         use.take(stake)
+    for share in tree.reserved:
+        if share != name and name in tree.paths[share]:
+            use.set_aside(share)
     rightful, known = list[Stake](), {stake.job for stake in below}
     blocked: dict[
         str, int

@@ -114,6 +114,7 @@ class JobSpec:
     working_directory: str = ""  # where in its code each replica starts; empty: at the top
     requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of each pool's runtime
     isolated: bool = False  # its replicas reach each other and this server, and nothing else
+    persistent_resource: str = ""  # the id of the one it runs in, of its project and location; empty: none
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
@@ -226,6 +227,13 @@ class Job:
     @property
     def name(self) -> str:
         return f"projects/{self.project}/locations/{self.location}/customJobs/{self.id}"
+
+    @property
+    def persistent_resource(self) -> str:
+        """The full name of the persistent resource that it names; empty where it names none."""
+        resource = self.spec.persistent_resource
+        parent = f"projects/{self.project}/locations/{self.location}"
+        return f"{parent}/persistentResources/{resource}" if resource else ""
 
     @property
     def kind(self) -> str:

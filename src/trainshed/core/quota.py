@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trainshed.core.share import CPUS, GPUS, MEMORY, Amounts, ShareTree, Stake
-from trainshed.core.share_use import ShareUse
+from trainshed.core.share_use import ShareUse, amount_there
 
 TRAINING_METRIC = "aiplatform.googleapis.com/custom_model_training_"  # Google's names begin with it
 _MEMORY_OF_GPU = re.compile(r"(?<!a100)_\d+gb$")  # Google's metrics name it of A100 alone
@@ -45,8 +45,7 @@ def quotas(
     named = {*capacity, *tree.divided, *(item for item, _ in (*used, *asked))}
     kinds = sorted(named - {CPUS, MEMORY, GPUS})
     gpus = (GPUS,) if kinds or capacity.get(GPUS) else ()
-    # Where no machine has GPUs of a type, any GPU will do.
-    there = {**capacity, **{kind: capacity.get(kind) or capacity.get(GPUS, 0) for kind in kinds}}
+    there = {item: amount_there(capacity, item) for item in (CPUS, MEMORY, GPUS, *kinds)}
     unused = ShareUse(tree, there)
     rows: list[ShareQuota] = []
     for item in (CPUS, MEMORY, *gpus, *kinds):

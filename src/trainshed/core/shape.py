@@ -32,7 +32,7 @@ ONE_LANE = ShareLane()
 def lane_of(job: Job, tree: ShareTree | None) -> ShareLane:
     if tree is None:
         return ONE_LANE
-    return ShareLane(tree.share_of(job.project), job.spec.scheduling.is_spot, tree.user_of(job))
+    return ShareLane(tree.share_of_job(job), job.spec.scheduling.is_spot, tree.user_of(job))
 
 
 def shape_of(job: Job, sites: Sites = (), tree: ShareTree | None = None) -> Shape:

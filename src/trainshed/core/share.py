@@ -4,7 +4,8 @@
 A share has a nominal amount of each divided resource: what its jobs can always have. Beyond that its jobs
 borrow what other shares lend. A project belongs to one share; a project that no share names belongs to the
 root, which has all machines and is guaranteed nothing while it has shares below it. Where no shares are set,
-and a spot job is there, the tree is `UNDIVIDED`.
+and a spot job is there, the tree is `UNDIVIDED`. A persistent resource is a share too
+(`core/persistent_resource.py`): it is reserved for the jobs that name it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,6 +37,7 @@ class Share:
     per_user: Amounts = field(default_factory=dict[str, float])  # what one user may have at most
     weight: float = 1
     budget: Decimal | None = None  # what its jobs may cost in a month
+    is_reserved: bool = False  # of a persistent resource: it lends and borrows nothing
 
 
 class _Part(Protocol):
@@ -74,13 +76,13 @@ class ShareTree:
     """All shares by name, the root included. Make one with `share_tree`."""
 
     shares: Mapping[str, Share]
-    divided: frozenset[str]  # the resources that nominal amounts are named for
+    divided: frozenset[str]  # the resources that nominal amounts are named for, but in reserved shares
     past: Mapping[str, Amounts] = field(default_factory=dict[str, Amounts])  # what projects had lately
 
-    @property
-    def is_divided(self) -> bool:
-        """Whether there are shares. Without any, all jobs are in the root, and only spot gives way."""
-        return len(self.shares) > 1
+    @cached_property
+    def is_set(self) -> bool:
+        """Whether people have set shares. Else only spot jobs give way."""
+        return any(name != ROOT and not share.is_reserved for name, share in self.shares.items())
 
     @cached_property
     def children(self) -> Mapping[str, tuple[str, ...]]:
@@ -101,11 +103,28 @@ class ShareTree:
         return tuple(sorted(self.shares, key=lambda name: (-len(self.paths[name]), name)))
 
     @cached_property
+    def reserved(self) -> tuple[str, ...]:
+        return tuple(name for name, share in self.shares.items() if share.is_reserved)
+
+    @cached_property
+    def kept(self) -> frozenset[str]:
+        """The resources of which a share may keep some from others."""
+        return self.divided.union(*(self.shares[name].nominal for name in self.reserved))
+
+    def is_parted(self, share: str) -> bool:
+        """Whether other shares than reserved ones are below it."""
+        return any(not self.shares[child].is_reserved for child in self.children[share])
+
+    @cached_property
     def nominal(self) -> Mapping[str, Amounts]:
         """Of each share. One that names none of a resource has what those below it have together."""
         amounts: dict[str, dict[str, float]] = {}
         for name in self.upwards:
-            named, below = self.shares[name].nominal, self.children[name]
+            named = self.shares[name].nominal
+            if self.shares[name].is_reserved:
+                amounts[name] = {**dict.fromkeys(self.divided, 0), **named}
+                continue
+            below = [child for child in self.children[name] if not self.shares[child].is_reserved]
             amounts[name] = {
                 item: inf if name == ROOT else named.get(item, sum(amounts[child][item] for child in below))
                 for item in self.divided
@@ -133,18 +152,25 @@ class ShareTree:
     def share_of(self, project: str) -> str:
         return self._by_project.get(project, ROOT)
 
+    def share_of_job(self, job: Job) -> str:
+        """The persistent resource that it names, while it is there; else the share of its project."""
+        resource = job.persistent_resource
+        return resource if resource in self.shares else self.share_of(job.project)
+
     def limit(self, share: str, item: str) -> float:
         """How much jobs of the share may have at most, borrowed included."""
+        if self.shares[share].is_reserved:
+            return self.nominal[share].get(item, 0)
         return self.nominal[share].get(item, inf) + self.shares[share].borrow.get(item, inf)
 
     def user_of(self, job: Job) -> str:
-        path = self.paths[self.share_of(job.project)]
+        path = self.paths[self.share_of_job(job)]
         return job.submitter if any(self.shares[name].per_user for name in path) else ""
 
     def stake(self, job: Job, parts: Iterable[_Part]) -> Stake:
         return Stake(
             job=job.id,
-            share=self.share_of(job.project),
+            share=self.share_of_job(job),
             user=self.user_of(job),
             amounts=amounts_of(job.spec, parts),
             priority=job.spec.scheduling.priority,

@@ -65,7 +65,7 @@ class ShareCycle:
         """The smallest is next: who has a right, then by priority, use of the share and age; spot last."""
         share, waited = stake.share, self.now - stake.created_at
         rank = () if waited >= LONG or stake.is_spot else self.use.rank(share)
-        has_no_right = not self.rights.has_right(stake, share) or bool(self.rights.tree.children[share])
+        has_no_right = not self.rights.has_right(stake, share) or self.rights.tree.is_parted(share)
         return stake.is_spot, has_no_right, -stake.priority, rank, stake.created_at, stake.job
 
     def shortage(self, stake: Stake, named: Named) -> tuple[ShareShortage, datetime | None] | None:

@@ -71,6 +71,11 @@ def capacities(nodes: Iterable[Node]) -> Amounts:
     return amounts
 
 
+def amount_there(capacity: Amounts, item: str) -> float:
+    """How much there is of a resource. Where no machine has GPUs of a type, any GPU will do."""
+    return capacity.get(item) or (0 if item in (CPUS, MEMORY) else capacity.get(GPUS, 0))
+
+
 class ShareUse:
     def __init__(self, tree: ShareTree, capacity: Amounts) -> None:
         self.tree, self.capacity = tree, capacity
@@ -94,6 +99,13 @@ class ShareUse:
 
     def give(self, stake: Stake) -> None:
         self.take(stake, -1)
+
+    def set_aside(self, share: str) -> None:
+        """Count what a reserved share does not use as used by those above it."""
+        for item, amount in self.tree.nominal[share].items():
+            idle = max(0, amount - self.used.get((share, item), 0))
+            for name in self.tree.paths[share][1:]:
+                self.used[name, item] = self.used.get((name, item), 0) + idle
 
     def exceeds_nominal(self, share: str, more: Amounts) -> bool:
         """Whether the share would have more than its nominal amount of something with these."""
@@ -153,7 +165,7 @@ class ShareUse:
         for item, needs in stake.amounts.items():
             used, most = self.used.get((name, item), 0), tree.limit(name, item)
             if used + needs > most + EPSILON:
-                nominal = tree.nominal[name][item]
+                nominal = tree.nominal[name].get(item, 0)
                 yield ShareShortage(
                     bound=Bound.LIMIT,
                     share=name,
@@ -174,7 +186,7 @@ class ShareUse:
         """What others keep of their nominal amounts is not there, and nothing is there twice."""
         tree, path = self.tree, self.tree.paths[stake.share]
         for item, needs in stake.amounts.items():
-            if item not in tree.divided:
+            if item not in tree.kept:
                 continue
             kept = 0.0
             for name in path:
@@ -196,7 +208,7 @@ class ShareUse:
 
     def _kept_beside(self, path: tuple[str, ...], name: str, item: str) -> float:
         """What the shares below this one keep, but for those of the path."""
-        if item not in self.tree.divided:
+        if item not in self.tree.kept:
             return 0
         return sum(self._kept(child, item) for child in self.tree.children[name] if child not in path)
 
@@ -204,5 +216,6 @@ class ShareUse:
         """What a share has unused and lends to nobody."""
         tree = self.tree
         used = self.used.get((share, item), 0)
-        own = tree.nominal[share][item] - tree.shares[share].lend.get(item, inf) - used
+        lends = 0 if tree.shares[share].is_reserved else tree.shares[share].lend.get(item, inf)
+        own = tree.nominal[share].get(item, 0) - lends - used
         return max(0, own, sum(self._kept(child, item) for child in tree.children[share]))

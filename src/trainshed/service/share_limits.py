@@ -33,7 +33,8 @@ class ShareLimits:
         shortage = ShareUse(tree, {}).shortage(stake)
         if shortage is None:
             return
-        asks, most = in_amount(shortage.item, shortage.needs), in_amount(shortage.item, shortage.most)
+        asks = in_amount(shortage.item, shortage.needs)
+        most = in_amount(shortage.item, shortage.most - shortage.kept)
         whose = f"One user of share '{shortage.share}'" if shortage.user else f"Share '{shortage.share}'"
         name = f"{TRAINING_METRIC}{_metric(shortage.item, job)}"
         raise Exhausted(
