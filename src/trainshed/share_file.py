@@ -59,13 +59,17 @@ class _ShareReader:
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < float("inf"):
             self._fault("weight", f"must be a number above 0, not {weight!r}.")
             weight = 1
+        amounts = {table: dict(self._amounts(table)) for table in _TABLES}
         return Share(
             name=self.name,
             parent=str(parent),
             projects=tuple(self._projects()),
+            nominal=amounts["nominal"],
+            borrow=amounts["borrow"],
+            lend=amounts["lend"],
+            per_user=amounts["per_user"],
             weight=float(weight),
             budget=self._budget(),
-            **{table: dict(self._amounts(table)) for table in _TABLES},
         )
 
     def _budget(self) -> Decimal | None:

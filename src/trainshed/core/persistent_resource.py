@@ -14,7 +14,7 @@ from typing import Protocol
 from trainshed.core.job import JobSpec, Pool
 from trainshed.core.place import EPSILON, needs
 from trainshed.core.ports import Operation
-from trainshed.core.share import ROOT, Amounts, Share, ShareTree, amounts_of, share_tree
+from trainshed.core.share import ROOT, UNDIVIDED, Amounts, Share, ShareTree, amounts_of
 from trainshed.core.share_use import ShareUse, amount_there
 
 
@@ -74,7 +74,7 @@ class PersistentResourceStore(Protocol):
 
 def with_resources(tree: ShareTree | None, resources: Iterable[PersistentResource]) -> ShareTree:
     """The tree with a reserved share for each."""
-    base = share_tree(()) if tree is None else tree
+    base = tree or UNDIVIDED
     reserved = {
         resource.name: Share(
             name=resource.name,
@@ -84,7 +84,7 @@ def with_resources(tree: ShareTree | None, resources: Iterable[PersistentResourc
         )
         for resource in resources
     }
-    return ShareTree({**base.shares, **reserved}, base.divided, is_set=tree is not None)
+    return ShareTree({**base.shares, **reserved}, base.divided, base.past)
 
 
 def reservable(tree: ShareTree, share: str, item: str, capacity: Amounts) -> float:

@@ -285,6 +285,20 @@ _SUBMITTERS_OF_DELETED = Migration(
     "0011_submitters_of_deleted_jobs", ("ALTER TABLE deleted_jobs ADD COLUMN submitter {text}",)
 )
 
+_RESOURCES = Migration(
+    "0012_persistent_resources",
+    (
+        """CREATE TABLE persistent_resources (
+            project {text} NOT NULL,
+            location {text} NOT NULL,
+            id {text} NOT NULL,
+            created_at {text} NOT NULL,
+            body {text} NOT NULL,
+            PRIMARY KEY (project, location, id)
+        )""",
+    ),
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     _FIRST,
     _CODE,
@@ -297,6 +311,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _DAY_USES,
     _NOTICES,
     _SUBMITTERS_OF_DELETED,
+    _RESOURCES,
 )
 
 APPLICATION = 0x54725368  # in the header of SQLite files that Trainshed made (see ownership.py)

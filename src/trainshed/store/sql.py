@@ -21,9 +21,10 @@ from trainshed.core.image_cache import ImageCache
 from trainshed.core.job import Job, JobState, Status
 from trainshed.core.ledger import Interval, ResourceTime
 from trainshed.core.model import Model, ModelPage, ModelQuery
+from trainshed.core.persistent_resource import PersistentResource
 from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import JobQuery, QueryField
-from trainshed.store import day_uses, image_caches, lists, models, reads, writes
+from trainshed.store import day_uses, image_caches, lists, models, persistent_resources, reads, writes
 from trainshed.store.cache import Decoded, OriginReaders
 from trainshed.store.connection import SqlConnection, SqlError
 from trainshed.store.database import Database
@@ -223,6 +224,18 @@ class SqlStore:
 
     async def delete_cache(self, cache: ImageCache) -> None:
         await self._write(lambda connection: image_caches.remove(connection, cache), lambda _: None)
+
+    async def insert_resource(self, resource: PersistentResource, operation: Operation) -> None:
+        await self._write(lambda c: persistent_resources.keep(c, resource, operation), lambda _: None)
+
+    async def resources(self) -> tuple[PersistentResource, ...]:
+        return await self._read(persistent_resources.every)
+
+    async def write_resource(self, resource: PersistentResource) -> None:
+        await self._write(lambda c: persistent_resources.write(c, resource), lambda _: None)
+
+    async def delete_resource(self, resource: PersistentResource, operation: Operation) -> None:
+        await self._write(lambda c: persistent_resources.remove(c, resource, operation), lambda _: None)
 
     async def _read(self, run: Callable[[SqlConnection], Any]) -> Any:
         if self._readers is None:

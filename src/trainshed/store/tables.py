@@ -69,6 +69,7 @@ TRIALS = (
     "outline",
     "body",
 )
+PERSISTENT_RESOURCES = ("project", "location", "id", "created_at", "body")
 IMAGE_CACHES = ("project", "location", "id", "created_at", "body")
 EVENTS = ("job_id", "sequence", "at", "reason", "message", "severity", "attempt", "task")
 # Written once and never changed. No reference to the jobs: intervals outlive them.
@@ -133,6 +134,7 @@ TABLES = {
     "jobs": JOBS,
     "models": MODELS,
     "image_caches": IMAGE_CACHES,
+    "persistent_resources": PERSISTENT_RESOURCES,
     "studies": STUDIES,
     "trials": TRIALS,
     "events": EVENTS,

@@ -19,6 +19,7 @@ from trainshed.core.job import Job, JobSpec, JobState, Status
 from trainshed.core.ledger import Interval, ResourceTime, account, resource_time
 from trainshed.core.model import Model, ModelPage, ModelQuery, model_of
 from trainshed.core.notice import notices_of
+from trainshed.core.persistent_resource import PersistentResource
 from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import NEWEST_FIRST, Compare, JobQuery, Operator, QueryField
 from trainshed.testing.match import is_asked, matches, place, stored_time, value_of
@@ -38,6 +39,7 @@ class MemoryStore:
         self._keys: dict[tuple[str, str], str] = {}
         self._models: dict[str, Model] = {}  # by full name
         self._caches: dict[str, ImageCache] = {}  # by full name
+        self._resources: dict[str, PersistentResource] = {}  # by full name
         self._followers: list[Callable[[Job, bool], None]] = []
         self.notices = MemoryNoticeStore()
 
@@ -285,6 +287,31 @@ class MemoryStore:
     async def delete_cache(self, cache: ImageCache) -> None:
         await self.cache(cache.project, cache.location, cache.id)
         del self._caches[cache.name]
+
+    async def insert_resource(self, resource: PersistentResource, operation: Operation) -> None:
+        await asyncio.sleep(0)
+        if resource.name in self._resources:
+            raise AlreadyExists(f"There is a persistent resource {resource.name} already.")
+        self._resources[resource.name] = resource
+        self._operations[operation.name] = operation
+
+    async def resources(self) -> tuple[PersistentResource, ...]:
+        await asyncio.sleep(0)
+        return tuple(sorted(self._resources.values(), key=lambda item: (item.created_at, item.id)))
+
+    async def write_resource(self, resource: PersistentResource) -> None:
+        await self._check_resource(resource)
+        self._resources[resource.name] = resource
+
+    async def delete_resource(self, resource: PersistentResource, operation: Operation) -> None:
+        await self._check_resource(resource)
+        del self._resources[resource.name]
+        self._operations[operation.name] = operation
+
+    async def _check_resource(self, resource: PersistentResource) -> None:
+        await asyncio.sleep(0)
+        if resource.name not in self._resources:
+            raise NotFound(f"There is no persistent resource {resource.name}.")
 
     async def delete_model(self, model: Model, operation: Operation) -> None:
         await self.model(model.project, model.location, model.id)
