@@ -10,7 +10,7 @@ from tests.properties.effort import PROPERTY
 from tests.properties.share_world import CPUS, NAMES, World, jobs, trees
 from trainshed.core.job import Job
 from trainshed.core.persistent_resource import PersistentResource, reservable, with_resources
-from trainshed.core.share import ShareTree, is_spot, share_tree
+from trainshed.core.share import ShareTree, share_tree
 
 EFFORT = settings(PROPERTY, max_examples=150)
 MACHINE = {"cpus": float(CPUS), "memory": 2.0**40}
@@ -40,7 +40,7 @@ def some_inside(data: st.DataObject, batch: list[Job], resource: PersistentResou
             location=resource.location,
             spec=replace(job.spec, persistent_resource=resource.id),
         )
-        if not is_spot(job) and data.draw(st.booleans())
+        if not job.spec.scheduling.is_spot and data.draw(st.booleans())
         else job
         for job in batch
     ]

@@ -96,14 +96,6 @@ class CustomJobHandlers:
         operation = await self.jobs.delete(call.path["project"], call.path["location"], call.path["job"])
         return render_operation(operation)
 
-    async def operation(self, call: Call) -> Json:
-        path = call.path
-        return render_operation(
-            await self.jobs.operation(
-                f"projects/{path['project']}/locations/{path['location']}/operations/{path['operation']}"
-            )
-        )
-
     async def wait(self, call: Call) -> Json:
         """Answers when the job is final or the timeout is over. It does not poll."""
         patience = min(_duration(call, "timeout", "60s"), MOST_WAIT)

@@ -26,8 +26,9 @@ from trainshed.api.named_secrets import NamedSecretHandlers
 from trainshed.api.nodes import NodeHandlers
 from trainshed.api.notice_channels import NoticeChannelHandlers
 from trainshed.api.output import OutputOfJobs
+from trainshed.api.persistent_resources import PersistentResourceHandlers
 from trainshed.api.queue import QueueHandlers
-from trainshed.api.quotas import QuotaHandlers
+from trainshed.api.quotas import QuotaHandlers, quota_methods
 from trainshed.api.results import ResultHandlers
 from trainshed.api.runtimes import RuntimeHandlers
 from trainshed.api.shares import ShareHandlers, share_methods
@@ -75,6 +76,7 @@ class Handlers:
     nodes: NodeHandlers
     queue: QueueHandlers
     quotas: QuotaHandlers
+    resources: PersistentResourceHandlers
     costs: CostHandlers
     secrets: NamedSecretHandlers
     vizier: VizierHandlers
@@ -87,7 +89,7 @@ class Handlers:
 
 def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...]:
     """The whole table. The rows of older and foreign grammars are given, and those that few servers have."""
-    jobs, entries = handlers.custom_jobs, handlers.log_entries
+    operation, entries = handlers.resources.operation, handlers.log_entries
     rows = [
         _row("GET", "/healthz", handlers.health.check, Permission.PUBLIC),
         _row("POST", "/v2/entries:list", entries.search, Permission.LOGS_READ),
@@ -100,7 +102,7 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
         *_notices("noticeChannels", handlers.notices, Permission.NOTICES_READ, Permission.NOTICES_WRITE),
         *_notices("ownNoticeChannels", handlers.own_notices, Permission.NOTICES_OWN, Permission.NOTICES_OWN),
         *_secrets(handlers.secrets),
-        *_quotas(handlers.quotas),
+        *quota_methods(handlers.quotas),
     ]
     for version in VERSIONS:
         parent = f"/{version}/projects/{{project}}/locations/{{location}}"
@@ -108,7 +110,8 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
             *_job_lists(parent, handlers),
             *_plans(parent, handlers),
             *_one_job(f"{parent}/customJobs/{{job}}", handlers),
-            _row("GET", f"{parent}/operations/{{operation}}", jobs.operation, Permission.OPERATIONS_GET),
+            _row("GET", f"{parent}/operations/{{operation}}", operation, Permission.OPERATIONS_GET),
+            *_persistent_resources(parent, handlers.resources, version),
             *_code(parent, handlers.code),
             *_runtimes(parent, handlers.runtimes),
             *_pipelines(parent, handlers.pipelines),
@@ -128,7 +131,7 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
     # The Python SDK asks for operations under /ui.
     ui = "/ui/projects/{project}/locations/{location}"
     rows += [
-        _row("GET", f"{ui}/operations/{{operation}}", jobs.operation, Permission.OPERATIONS_GET),
+        _row("GET", f"{ui}/operations/{{operation}}", operation, Permission.OPERATIONS_GET),
         *_study_operations(f"{ui}/studies/{{study}}", handlers.vizier),
         *_shells(handlers.shells),
     ]
@@ -240,18 +243,6 @@ def _secrets(secrets: NamedSecretHandlers) -> tuple[Method, ...]:
     )
 
 
-def _quotas(quotas: QuotaHandlers) -> tuple[Method, ...]:
-    """As gcloud's compute, in any of its tracks, and gcloud's quotas ask for them."""
-    project = "/compute/{track}/projects/{project}"
-    infos = "/v1/projects/{project}/locations/global/services/{service}/quotaInfos"
-    return (
-        _row("GET", project, quotas.project, Permission.JOBS_LIST),
-        _row("GET", f"{project}/regions/{{region}}", quotas.region, Permission.JOBS_LIST),
-        _row("GET", infos, quotas.infos, Permission.JOBS_LIST),
-        _row("GET", f"{infos}/{{quota}}", quotas.info, Permission.JOBS_LIST),
-    )
-
-
 def _code(parent: str, folders: CodeHandlers) -> tuple[Method, ...]:
     code = f"{parent}/code/{{code}}"
     return (
@@ -300,6 +291,18 @@ def _image_caches(parent: str, caches: ImageCacheHandlers) -> tuple[Method, ...]
         _row("GET", f"{parent}/imageCaches", caches.find, Permission.IMAGES_READ),
         _row("GET", cache, caches.get, Permission.IMAGES_READ),
         _row("DELETE", cache, caches.delete, Permission.IMAGES_WRITE),
+    )
+
+
+def _persistent_resources(
+    parent: str, resources: PersistentResourceHandlers, version: str
+) -> tuple[Method, ...]:
+    resource = f"{parent}/persistentResources/{{resource}}"
+    return (
+        _row("POST", f"{parent}/persistentResources", resources.create(version), Permission.RESOURCES_WRITE),
+        _row("GET", f"{parent}/persistentResources", resources.find, Permission.RESOURCES_READ),
+        _row("GET", resource, resources.get, Permission.RESOURCES_READ),
+        _row("DELETE", resource, resources.delete, Permission.RESOURCES_WRITE),
     )
 
 

@@ -5,8 +5,9 @@ Machines belong to no region here, so every region has the quotas of the project
 
 from dataclasses import dataclass
 
-from trainshed.api.call import Call, Json
+from trainshed.api.call import Call, Json, Method, row
 from trainshed.core.errors import NotFound
+from trainshed.core.permission import Permission
 from trainshed.core.quota import ShareQuota
 from trainshed.service.quotas import QuotaService
 from trainshed.wire.quota import (
@@ -53,3 +54,15 @@ class QuotaHandlers:
 
     async def _of_project(self, call: Call) -> tuple[ShareQuota, ...]:
         return await self.service.of_project(call.path["project"])
+
+
+def quota_methods(quotas: QuotaHandlers) -> tuple[Method, ...]:
+    """As gcloud's compute, in any of its tracks, and gcloud's quotas ask for them."""
+    project = "/compute/{track}/projects/{project}"
+    infos = "/v1/projects/{project}/locations/global/services/{service}/quotaInfos"
+    return (
+        row("GET", project, quotas.project, Permission.JOBS_LIST),
+        row("GET", f"{project}/regions/{{region}}", quotas.region, Permission.JOBS_LIST),
+        row("GET", infos, quotas.infos, Permission.JOBS_LIST),
+        row("GET", f"{infos}/{{quota}}", quotas.info, Permission.JOBS_LIST),
+    )

@@ -33,6 +33,7 @@ from trainshed.api.named_secrets import NamedSecretHandlers
 from trainshed.api.nodes import NodeHandlers
 from trainshed.api.notice_channels import NoticeChannelHandlers
 from trainshed.api.output import OutputOfJobs
+from trainshed.api.persistent_resources import PersistentResourceHandlers
 from trainshed.api.queue import QueueHandlers
 from trainshed.api.quotas import QuotaHandlers
 from trainshed.api.results import ResultHandlers
@@ -205,6 +206,7 @@ def make_handlers(
         nodes=NodeHandlers(services.nodes),
         queue=QueueHandlers(services.queue),
         quotas=QuotaHandlers(services.quotas),
+        resources=PersistentResourceHandlers(services.resources, jobs, offer, clock),
         costs=CostHandlers(services.costs, services.budgets.spendings),
         notices=NoticeChannelHandlers(notices),
         own_notices=NoticeChannelHandlers(notices, is_own=True),

@@ -63,6 +63,7 @@ class Assembly:
         for job in active:
             self._measure(job)
         # Only now: a turn that ends a job closes its log, which measuring it would open again for good.
+        control.shares.reserved.put(*await self.storage.store.resources())
         await control.budgets.look()  # before the first cycle
         queues.jobs.serve(control.job_loop.turn)
         queues.schedule.serve(control.scheduler.cycle)

@@ -57,7 +57,7 @@ def make_budgets(shared: SharedParts, storage: Storage, costs: CostService, shar
         costs.spent,
         shared.queues.hint_scheduler,
         storage.store.notices.queue,
-        shares.past_use.tree,
+        shares.reserved,
     )
 
 
@@ -81,7 +81,7 @@ def make_control(
         ring=shared.notifier.ring,
         hint=queues.hint_scheduler,
         hint_job=queues.jobs.hint,
-        shares=shares.past_use.tree,
+        shares=shares.reserved,
         checkpointed=partial(_checkpointed_at, storage.buckets),
         cached=images.keeper.matched,
         budget=budgets.waiting,

@@ -26,6 +26,7 @@ from trainshed.service.logs import LogService
 from trainshed.service.metrics import MetricService
 from trainshed.service.named_secrets import NamedSecretService
 from trainshed.service.nodes import NodeService
+from trainshed.service.persistent_resources import PersistentResourceService
 from trainshed.service.pipelines import ModelService
 from trainshed.service.queue import QueueService
 from trainshed.service.quotas import QuotaService
@@ -65,6 +66,7 @@ class Services:
     nodes: NodeService
     queue: QueueService
     quotas: QuotaService
+    resources: PersistentResourceService
     costs: CostService
     budgets: Budgets
     shares: ShareService
@@ -119,6 +121,14 @@ def make_services(
         nodes=NodeService(store, fleet, measuring.service.board.of),
         queue=make_queue(shared, storage, backends, scheduler),
         quotas=QuotaService(store, fleet, scheduler.shares),
+        resources=PersistentResourceService(
+            store=store,
+            jobs=store,
+            shares=control.shares.reserved,
+            backend=fleet,
+            clock=clock,
+            hint=shared.queues.hint_scheduler,
+        ),
         costs=control.costs,
         budgets=control.budgets,
         shares=ShareService(
@@ -178,6 +188,7 @@ def make_jobs(
         landing=ResultsCheck(storage.buckets),
         shortage=Shortage(backends.fleet, scheduler.fit),
         limits=ShareLimits(scheduler.shares, backends.fleet, scheduler.fit),
+        reserved=control.shares.reserved,
         secrets=storage.secrets,
         named_secrets=named_secrets,
     )

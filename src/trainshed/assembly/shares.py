@@ -6,6 +6,7 @@ from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
 from trainshed.catalogue import load_catalogue
 from trainshed.control.past_use import PastUse
+from trainshed.service.reserved_shares import ReservedShares
 from trainshed.share_file import ShareFile
 from trainshed.stored_shares import StoredShares
 
@@ -13,6 +14,7 @@ from trainshed.stored_shares import StoredShares
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
     past_use: PastUse  # the shares with what their projects had lately
+    reserved: ReservedShares  # these with the persistent resources: what the scheduler goes by
     stored: StoredShares
 
 
@@ -20,4 +22,5 @@ def make_shares(shared: SharedParts, storage: Storage) -> Shares:
     accelerators, file = load_catalogue().accelerators, shared.settings.shares
     stored = StoredShares(shared.settings.home / "shares.json", accelerators)
     source = stored if file is None else ShareFile(file, accelerators)
-    return Shares(past_use=PastUse(storage.store, shared.clock, source), stored=stored)
+    past_use = PastUse(storage.store, shared.clock, source)
+    return Shares(past_use=past_use, reserved=ReservedShares(past_use.tree), stored=stored)

@@ -60,7 +60,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "audit": "Show who changed what, from where, and who was refused.",
     },
     "Other ways in": {
-        "ai": "Speak gcloud's grammar: ai custom-jobs, ai hp-tuning-jobs.",
+        "ai": "Speak gcloud's grammar: ai custom-jobs, hp-tuning-jobs, persistent-resources.",
         "docker-shim": "Make a `docker` that gcloud can build and run images with.",
         "ai-platform": "The older grammar: ai-platform jobs submit training, list, describe, cancel, update.",
         "completion": "Print the script that completes commands and jobs in your shell.",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trainshed.client.machines import MachinesClient
     from trainshed.client.named_secrets import NamedSecretsClient
     from trainshed.client.notices import NoticesClient
+    from trainshed.client.resources import ResourcesClient
     from trainshed.client.runtimes import RuntimesClient
     from trainshed.client.shares import SharesClient
     from trainshed.client.storage import StorageClient
@@ -48,6 +49,12 @@ class ClientParts:
         from trainshed.client.image_caches import ImageCachesClient
 
         return ImageCachesClient(self._connection, self.place())
+
+    def resources(self) -> "ResourcesClient":
+        """The persistent resources of the same project and location."""
+        from trainshed.client.resources import ResourcesClient
+
+        return ResourcesClient(self._connection, self.place())
 
     def named_secrets(self) -> "NamedSecretsClient":
         """The secrets of the same project, by name."""

@@ -39,6 +39,8 @@ class Permission(StrEnum):
     RUNTIMES_WRITE = "runtimes.write"
     IMAGES_READ = "images.read"
     IMAGES_WRITE = "images.write"
+    RESOURCES_READ = "resources.read"  # persistent ones
+    RESOURCES_WRITE = "resources.write"  # also keeps machines from other projects
     NOTICES_READ = "notices.read"
     NOTICES_WRITE = "notices.write"  # also lets the server send requests to any address
     NOTICES_OWN = "notices.own"  # channels that are told of one's own jobs

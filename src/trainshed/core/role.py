@@ -22,6 +22,7 @@ _VIEWER = frozenset(
         Permission.CODE_READ,
         Permission.RUNTIMES_READ,
         Permission.IMAGES_READ,
+        Permission.RESOURCES_READ,
         Permission.BUCKETS_LIST,
         Permission.BUCKETS_READ,
         Permission.OBJECTS_READ,
@@ -44,6 +45,7 @@ _USER = _VIEWER | {
 }
 _ADMIN = _USER | {
     Permission.RUNTIMES_WRITE,
+    Permission.RESOURCES_WRITE,
     Permission.NOTICES_READ,
     Permission.ROLES_READ,
     Permission.ROLES_WRITE,

@@ -24,6 +24,7 @@ from trainshed.core.secret_port import SecretStore
 from trainshed.service.code import CodeService
 from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.named_secrets import NamedSecretService
+from trainshed.service.reserved_shares import ReservedShares
 from trainshed.service.results_check import ResultsCheck
 from trainshed.service.share_limits import ShareLimits
 from trainshed.service.shortage import Shortage
@@ -80,11 +81,12 @@ class JobService:
     secrets: SecretStore | None = None  # None: jobs may have none
     named_secrets: NamedSecretService | None = None  # None: what jobs refer to is not checked
     limits: ShareLimits | None = None  # what shares may have; None: not checked
+    reserved: ReservedShares | None = None  # the persistent resources; None: which a job names is not checked
 
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Store a new job. The same idempotency key again returns the same job."""
         check_location(location, project)
-        await self.check_spec(request.spec, project, request.submitter)
+        await self.check_spec(request.spec, (project, location), request.submitter)
         now = self.clock.now()
         status = Status(
             updated_at=now,
@@ -231,13 +233,15 @@ class JobService:
                 f"{stored.display_name!r}) with other secrets. Send the same request with it, or a new key."
             )
 
-    async def check_spec(self, spec: JobSpec, project: str, submitter: str) -> None:
-        """Raise Invalid or Exhausted where such a job would be refused."""
+    async def check_spec(self, spec: JobSpec, parent: tuple[str, str], submitter: str) -> None:
+        """Raise Invalid or Exhausted where such a job would be refused in this project and location."""
         if self.named_secrets is not None:
-            await self.named_secrets.check(spec, project)
+            await self.named_secrets.check(spec, parent[0])
+        job = JobRequest(display_name="", spec=spec, submitter=submitter).job("", *parent, self.clock.now())
+        if self.reserved is not None:
+            self.reserved.check(job)
         if self.limits is not None:
-            request = JobRequest(display_name="", spec=spec, submitter=submitter)
-            await self.limits.check(request.job("", project, "", self.clock.now()))
+            await self.limits.check(job)
         if not spec.code:
             return
         if self.code is None:

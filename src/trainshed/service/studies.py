@@ -51,7 +51,7 @@ class StudyRequest:
     secrets: JobSecrets = field(default_factory=dict[int, Mapping[str, str]])  # of its template
 
 
-async def _accept(template: JobSpec, project: str, submitter: str) -> None:
+async def _accept(template: JobSpec, parent: tuple[str, str], submitter: str) -> None:
     """Where nothing needs to be looked up."""
 
 
@@ -61,8 +61,8 @@ class StudyService:
     clock: Clock
     hint: Callable[[str], None]
     secrets: SecretStore | None = None
-    # Raises Invalid or Exhausted for a template whose jobs would be refused in a project, to a submitter.
-    check_template: Callable[[JobSpec, str, str], Awaitable[None]] = _accept
+    # Raises Invalid or Exhausted for a template whose jobs would be refused there, to a submitter.
+    check_template: Callable[[JobSpec, tuple[str, str], str], Awaitable[None]] = _accept
     tell: Callable[[Study, bool], None] = lambda study, is_deleted: None  # called after each change
     printed_metrics: MakePrintedMetrics | None = None  # raises Invalid for a pattern; None: not checked
 
@@ -88,7 +88,7 @@ class StudyService:
             status=StudyStatus(updated_at=now),
         )
         study = _with_room(study, len(request.points))
-        await self._check(request, project)
+        await self._check(request, (project, location))
         if request.secrets and self.secrets is not None:
             await self.secrets.keep(identity, request.secrets)
         try:
@@ -102,10 +102,10 @@ class StudyService:
         self.tell(stored, False)
         return stored
 
-    async def _check(self, request: StudyRequest, project: str) -> None:
+    async def _check(self, request: StudyRequest, parent: tuple[str, str]) -> None:
         """Refuse what only others know: no such code or earlier study, odd patterns, trials too large."""
         if request.template is not None:
-            await self.check_template(request.template, project, request.submitter)
+            await self.check_template(request.template, parent, request.submitter)
         if self.printed_metrics is not None and request.spec.pattern:
             self.printed_metrics(request.spec.pattern, [each.metric for each in request.spec.objectives])
         missing = [

@@ -122,9 +122,6 @@ def parse_custom_job(
         )
     check_labels(job.labels, "labels", faults)
     spec = job.job_spec or job_schema.CustomJobSpec()
-    if spec.persistent_resource_id:
-        sentence = f"names a persistent resource that is not there, {shown(spec.persistent_resource_id)}; "
-        faults.add("job_spec.persistent_resource_id", f"{sentence}leave it out: jobs need none here.")
     parser = PoolParser(context, faults, before)
     draft = JobDraft(
         display_name=job.display_name,
@@ -138,6 +135,7 @@ def parse_custom_job(
             working_directory=_working_directory(spec, faults),
             requirements=_requirements(spec.requirements, faults),
             isolated=spec.network == ISOLATED,
+            persistent_resource=spec.persistent_resource_id,
             extras=base.write(spec, job_schema.SpecExtras),
         ),
         extras=base.write(job, job_schema.JobExtras),
@@ -292,6 +290,8 @@ def render_spec(spec: JobSpec, *, enum_ints: bool = False) -> dict[str, Any]:
         answer["workingDirectory"] = spec.working_directory
     if spec.requirements:
         answer["requirements"] = list(spec.requirements)
+    if spec.persistent_resource:
+        answer["persistentResourceId"] = spec.persistent_resource
     answer.update(spec.extras)
     return answer
 

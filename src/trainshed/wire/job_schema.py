@@ -180,7 +180,6 @@ class PscInterfaceConfig(Message):
 
 
 class SpecExtras(Message):
-    persistent_resource_id: str = text()
     service_account: str = text()
     network: str = text()
     reserved_ip_ranges: tuple[str, ...] = texts()
@@ -201,6 +200,7 @@ class CustomJobSpec(SpecExtras):
     code: str = text()
     working_directory: str = text()
     requirements: tuple[str, ...] = texts()
+    persistent_resource_id: str = text()
 
 
 class EncryptionSpec(Message):

@@ -86,6 +86,14 @@ class PoolParser:
             extras=extras,
         )
 
+    def parse_machines(
+        self, spec: MachineSpec | None, count: int | None, path: str, extras: dict[str, object]
+    ) -> Pool:
+        """A number of machines, without a program."""
+        machine = self._machine(spec, f"{path}.machine_spec")
+        replicas = self._replicas(count, f"{path}.replica_count")
+        return Pool(**machine, replicas=replicas, extras=extras)
+
     def parse_reducer(self, reducer: job_schema.ReductionServerSpec, path: str) -> Pool:
         """Some documents put the reducers inside the pool they serve. Google's API has them as pool 2."""
         if reducer.container_spec is None:
@@ -314,15 +322,20 @@ def _quoted(name: str) -> str:
     return f'"{name[:100]}"'
 
 
-def render_pool(pool: Pool, *, enum_ints: bool) -> dict[str, Any]:
-    if pool.is_empty:
-        return {}
+def render_machine(pool: Pool, *, enum_ints: bool) -> dict[str, Any]:
     machine: dict[str, Any] = {"machineType": pool.machine_type}
     if pool.accelerator:
         machine["acceleratorType"] = enums.render_enum(
             pool.accelerator, enums.ACCELERATORS, as_ints=enum_ints
         )
         machine["acceleratorCount"] = pool.accelerators
+    return machine
+
+
+def render_pool(pool: Pool, *, enum_ints: bool) -> dict[str, Any]:
+    if pool.is_empty:
+        return {}
+    machine = render_machine(pool, enum_ints=enum_ints)
     answer: dict[str, Any] = {"machineSpec": machine, "replicaCount": str(pool.replicas)}
     program: dict[str, Any]
     if pool.module:

@@ -4,12 +4,11 @@ from typing import Any
 import pytest
 
 from tests.unit.wire.bodies import NOW, a_body, a_job, a_pool, faults, parsed
-from trainshed.core.errors import TrainshedError
 from trainshed.core.event import Reason
 from trainshed.core.job import Failure, JobState, Pool, planned_replicas
 from trainshed.core.machine import GIB
 from trainshed.core.nfs import NfsMount
-from trainshed.wire.custom_job import parse_job_file, render_custom_job
+from trainshed.wire.custom_job import parse_job_file, render_custom_job, render_spec
 
 POOLS = "job_spec.worker_pool_specs"
 
@@ -245,10 +244,10 @@ EXTRAS = {
 }
 
 
-def test_a_persistent_resource_that_is_not_there_is_refused_by_name() -> None:
-    with pytest.raises(TrainshedError, match="not there, 'my-cluster'; leave it out") as error:
-        parsed(a_body(a_pool(), persistentResourceId="my-cluster"))
-    assert error.value.message.startswith("job_spec.persistent_resource_id names")
+def test_a_persistent_resource_becomes_a_core_value_and_is_echoed() -> None:
+    spec = parsed(a_body(a_pool(), persistentResourceId="my-cluster")).spec
+    assert spec.persistent_resource == "my-cluster"
+    assert render_spec(spec)["persistentResourceId"] == "my-cluster"
 
 
 def test_mounts_disk_and_isolation_become_core_values() -> None:

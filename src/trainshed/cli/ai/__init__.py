@@ -1,4 +1,4 @@
-"""`trainshed ai custom-jobs …` and `ai hp-tuning-jobs …`: gcloud's grammar with the name swapped.
+"""`trainshed ai custom-jobs …`, `hp-tuning-jobs …`, `persistent-resources …`: gcloud's grammar, renamed.
 
 So a printed command just works. The commands here take what the real gcloud takes and print what it prints;
 and a few forms that documents show and the real one refuses. The same is reached as `trainshed beta ai` and
@@ -34,12 +34,24 @@ tuning_jobs = Verbs(
     TUNING_VERBS,
     "Hyperparameter tuning jobs, as gcloud ai hp-tuning-jobs words them.",
 )
+RESOURCE_VERBS = {
+    "create": "Reserve machines for the jobs that name them.",
+    "list": "List persistent resources.",
+    "describe": "Print a persistent resource.",
+    "delete": "Delete a persistent resource that has no jobs.",
+}
+resources = Verbs(
+    "persistent-resources",
+    f"{__name__}.resources",
+    RESOURCE_VERBS,
+    "Persistent resources, as gcloud ai persistent-resources words them.",
+)
 command = Grammar(
     "ai",
-    short_help="Speak gcloud's grammar: ai custom-jobs, ai hp-tuning-jobs.",
-    help="""Speak gcloud's grammar: ai custom-jobs, ai hp-tuning-jobs.
+    short_help="Speak gcloud's grammar: ai custom-jobs, hp-tuning-jobs, persistent-resources.",
+    help="""Speak gcloud's grammar: ai custom-jobs, hp-tuning-jobs, persistent-resources.
 
-    Both have create, list, describe, cancel and stream-logs.
+    Jobs have create, list, describe, cancel and stream-logs.
 
     Flags, output and exit codes are gcloud's. `trainshed beta ai` and `trainshed alpha ai` are the same.
 
@@ -52,6 +64,7 @@ command = Grammar(
 )
 command.add_command(custom_jobs)
 command.add_command(tuning_jobs)
+command.add_command(resources)
 
 
 def track(name: str) -> click.Command:

@@ -1,0 +1,1 @@
+"""`trainshed ai persistent-resources …`: a module for each verb."""
