@@ -80,5 +80,6 @@ def test_only_spot_jobs_are_stopped_for_it_and_nobody_from_outside_stops_its_job
     world.settle()
     for claimant, victim in world.preempted:
         mine, its = everyone[claimant].persistent_resource, everyone[victim].persistent_resource
-        assert mine == its or (mine and is_spot(everyone[victim])) or not (mine or its)
-        assert tree.is_set or mine, "without a file only its own jobs stop anybody"
+        is_spot = everyone[victim].spec.scheduling.is_spot
+        assert mine == its or is_spot or not (mine or its)
+        assert tree.is_set or is_spot, "without shares only spot jobs are stopped"

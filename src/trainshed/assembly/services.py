@@ -93,19 +93,7 @@ def make_services(
         offer=offer,
         jobs=jobs,
         named_secrets=named_secrets,
-        why=WhyService(
-            store,
-            fleet,
-            clock,
-            scheduler.fit,
-            offer.catalogue,
-            landing=jobs.landing,
-            named_secrets=named_secrets,
-            unready=scheduler.unready,
-            sites=scheduler.sites,
-            budget=scheduler.budget,
-            shares=scheduler.tree,
-        ),
+        why=make_why(storage, backends, control, offer, jobs),
         logs=make_logs(shared, storage),
         log_lines=LogLineService(storage.logs),
         metrics=measuring.service,
@@ -136,6 +124,25 @@ def make_services(
         ),
         access=access,
         standings=scheduler.standings,
+    )
+
+
+def make_why(
+    storage: Storage, backends: Backends, control: Control, offer: Offer, jobs: JobService
+) -> WhyService:
+    scheduler = control.scheduler
+    return WhyService(
+        storage.store,
+        backends.fleet,
+        jobs.clock,
+        scheduler.fit,
+        offer.catalogue,
+        landing=jobs.landing,
+        named_secrets=jobs.named_secrets,
+        unready=scheduler.unready,
+        sites=scheduler.sites,
+        budget=scheduler.budget,
+        shares=scheduler.tree,
     )
 
 

@@ -114,14 +114,15 @@ def test_without_a_file_nobody_takes_from_anybody_and_nobody_borrows():
     assert {found.standing(item) for item in (low, high, mine)} == {Standing.GUARANTEED}
 
 
-def test_only_its_own_jobs_take_from_spot_jobs_without_a_file():
+def test_without_shares_spot_jobs_give_way_to_all_others_and_nobody_else_does():
     kept = a_resource()
     tree = with_resources(None, [kept])
     spot, other = stake(tree, a_job_of("a", "1", 2, spot=True)), stake(tree, a_job_of("a", "2", 2))
     mine = stake(tree, inside(a_job_of("vision", "mine", 2), kept))
     found, use = rights(tree, spot, other, mine), ShareUse(tree, CAPACITY)
     assert found.may_take(mine, spot, use)
-    assert not found.may_take(other, spot, use)
+    assert found.may_take(other, spot, use)
+    assert not found.may_take(mine, other, use)
 
 
 def test_nobody_from_outside_takes_from_it_and_it_takes_from_no_share():
