@@ -29,7 +29,7 @@ from trainshed.core.shape import Sites
 from trainshed.core.share import UNDIVIDED, ShareTree
 from trainshed.core.share_report import ShareRow, share_rows
 from trainshed.core.site import placed_at
-from trainshed.core.snapshot import Snapshot, snapshot_of
+from trainshed.core.snapshot import Holdings, Snapshot, snapshot_of
 
 NOTED = timedelta(seconds=1)  # a shorter wait gets no line in the job's history
 MOST_LOOKS = 100  # jobs in preparation that one cycle looks at without a hint
@@ -56,6 +56,7 @@ class Scheduler:
     _hinted: dict[str, None] = field(default_factory=dict[str, None])
     _last: Cycle | None = None  # the last cycle: for whom each waiting job waits
     _nodes: tuple[Node, ...] | None = None
+    _holdings: Holdings = field(default_factory=Holdings)
     _unnoted: list[tuple[datetime, str]] = field(
         default_factory=list[tuple[datetime, str]]
     )  # a heap, by when
@@ -224,7 +225,7 @@ class Scheduler:
         backlog = self.backlog
         holders = [job for job in backlog.admitted.values() if job.id not in self.freed]
         everyone = (*holders, *backlog.claimants.values())
-        return snapshot_of(everyone, nodes, self.fit, now, backlog.ready.sites, tree)
+        return snapshot_of(everyone, nodes, self.fit, now, backlog.ready.sites, tree, self._holdings)
 
     def standings(self) -> Mapping[str, Standing]:
         """How each running job stands in its share, by id; without shares only those that run as spot."""

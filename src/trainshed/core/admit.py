@@ -24,12 +24,13 @@ from functools import partial
 
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission, Placement
-from trainshed.core.guarantee import WaitingStake, guarantees
+from trainshed.core.growing_room import GrowingRoom
+from trainshed.core.guarantee import PlacedStake, guarantees
 from trainshed.core.job import Job
-from trainshed.core.place import Room, Way, capacity, eligible, needs, total, ways
+from trainshed.core.place import Room, Way, capacity, eligible, needs, placed, total, ways
 from trainshed.core.refusal import Refusal, in_words
 from trainshed.core.shape import Kind, Shape, Sites, order, shape_of
-from trainshed.core.share import Stake
+from trainshed.core.share import Amounts, Stake, amounts_of
 from trainshed.core.share_cycle import ShareCycle, Turn
 from trainshed.core.share_use import ShareUse, capacities
 from trainshed.core.snapshot import Reservation, Snapshot
@@ -100,6 +101,10 @@ class Cycle:
     shares: ShareCycle | None = None  # where shares are set
     claimed: dict[str, Refusal] = field(default_factory=dict[str, Refusal])  # where others are being stopped
     first_refused: list[Job] = field(default_factory=list[Job])  # of each shape, where shares are set
+    # Of the jobs that were looked at. A job that is asked about with other settings has the same id.
+    shapes: dict[str, tuple[Job, Shape]] = field(default_factory=dict[str, tuple[Job, Shape]])
+    stakes: dict[str, tuple[Job, Stake]] = field(default_factory=dict[str, tuple[Job, Stake]])
+    amounts: dict[Kind, Amounts] = field(default_factory=dict[Kind, Amounts])  # what a demand counts for
 
     def __post_init__(self) -> None:
         self.room = Room(self.snapshot.nodes)
@@ -111,7 +116,7 @@ class Cycle:
         if (tree := self.snapshot.tree) is not None:
             endings = [(item.until, item.stake) for item in self.held if item.stake is not None]
             running = [item.stake for item in self.snapshot.held if item.stake is not None]
-            rights = guarantees(tree, running, self._waiting_stakes)
+            rights = guarantees(tree, running, self._stakes_of)
             use = ShareUse(tree, capacities(self.snapshot.nodes))
             self.shares = ShareCycle.begin(use, rights, self.now, endings)
 
@@ -279,25 +284,38 @@ class Cycle:
         return self._far_behind() if self.is_over else None
 
     def _shape(self, job: Job) -> Shape:
-        return shape_of(job, self.snapshot.sites.get(job.id, ()), self.snapshot.tree)
+        known = self.shapes.get(job.id)
+        if known is None or known[0] is not job:
+            known = job, shape_of(job, self.snapshot.sites.get(job.id, ()), self.snapshot.tree)
+            self.shapes[job.id] = known
+        return known[1]
 
     def stake_of(self, job: Job) -> Stake:
         """What a waiting job will count for in its share."""
-        tree, possible = self.snapshot.tree, self.ways_of(job)
+        known = self.stakes.get(job.id)
+        if known is None or known[0] is not job:
+            known = self.stakes[job.id] = job, self._stake(job)
+        return known[1]
+
+    def _stake(self, job: Job) -> Stake:
+        tree, shape = self.snapshot.tree, self._shape(job)
         assert tree is not None
-        return tree.stake(job, possible[0].wanted if possible else needs(job.spec))
+        if (kind := (shape[0], shape[2])) not in self.amounts:
+            possible = self._ways(job, kind)
+            self.amounts[kind] = amounts_of(job.spec, possible[0].wanted if possible else needs(job.spec))
+        return tree.stake_of(job, self.amounts[kind])
 
     def ways_of(self, job: Job) -> tuple[Way, ...]:
         shape = self._shape(job)
         return self._ways(job, (shape[0], shape[2]))
 
-    def _waiting_stakes(self, share: str) -> Iterator[WaitingStake]:
+    def _stakes_of(self, share: str) -> Iterator[PlacedStake]:
         """The waiting jobs of a share that can be placed, in order."""
         closed: set[Shape] = set()
         for job in self.queue.of_group((share, False), closed):
             shape = self._shape(job)
             if self._ways(job, (shape[0], shape[2])):
-                yield WaitingStake(self.stake_of(job), partial(closed.add, shape))
+                yield PlacedStake(order(job), self.stake_of(job), partial(closed.add, shape))
             else:
                 closed.add(shape)
 
@@ -333,10 +351,10 @@ class Cycle:
         self, ways: tuple[Way, ...], room: Room, reservations: list[Reservation]
     ) -> datetime | None:
         """When there is room for one of these ways at the latest, if every job uses its whole timeout."""
-        later = room.copy()
+        later = GrowingRoom(ways, room.copy())
         for reservation in sorted(reservations, key=lambda h: h.until):
             later.give(reservation.placements)
-            if placed(ways, later.copy())[1] is not None:
+            if later.placed() is not None:
                 return max(reservation.until, self.now)
         return None
 
@@ -374,14 +392,6 @@ class Cycle:
             head=(head.job.id, head.job.display_name, head.job.project),
             head_needs=total(head.ways[0].wanted),
         )
-
-
-def placed(ways: tuple[Way, ...], room: Room) -> tuple[Way, tuple[Placement, ...] | None]:
-    """The first way for which there is room, which is taken; None for the placements where there is none."""
-    for way in ways:
-        if (placements := room.place(way.wanted, way.nodes)) is not None:
-            return way, placements
-    return ways[0], None
 
 
 def _nodes(ways: tuple[Way, ...]) -> frozenset[str] | None:

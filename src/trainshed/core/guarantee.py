@@ -12,8 +12,10 @@ The jobs of a reserved share take from spot jobs alone, and nobody from outside 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from heapq import merge
+from typing import NamedTuple, TypeAlias
 
 from trainshed.core.share import ROOT, ShareTree, Stake
 from trainshed.core.share_use import ShareUse
@@ -21,13 +23,18 @@ from trainshed.core.share_use import ShareUse
 MOST_UNFIT = 200  # shapes of a share that do not fit before no more are tried: bounds the cost
 
 # The waiting jobs of a share in order; no more follow of a shape once one was sent back as "does not fit".
-WaitingStakes = Callable[[str], "Iterator[WaitingStake]"]
+WaitingStakes = Callable[[str], "Iterator[PlacedStake]"]
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingStake:
+Alike: TypeAlias = tuple[str, bool, int, tuple[bool, ...], bool]
+
+
+class PlacedStake(NamedTuple):
+    """The stake of a job that waits or runs, and its place among all of its share."""
+
+    place: tuple[int, datetime, str]  # no two have the same
     stake: Stake
-    close: Callable[[], None]  # no more jobs of its shape
+    close: Callable[[], None] = lambda: None  # no more jobs of its shape, of those that wait
 
 
 class Standing(StrEnum):
@@ -58,6 +65,13 @@ class Guarantees:
             return Standing.GUARANTEED
         own = stake.share != ROOT and not self.tree.is_parted(stake.share)
         return Standing.GUARANTEED if own and self.is_safe(stake, stake.share) else Standing.BORROWED
+
+    def alike(self, stake: Stake) -> Alike:
+        """Of two that run and are alike, any other may take both or none."""
+        job, holders = stake.job, self.holders
+        rights = tuple([job in holders.get(name, ()) for name in self.tree.paths[stake.share]])
+        is_undivided = self.tree.divided.isdisjoint(stake.amounts)
+        return stake.share, stake.is_spot, stake.priority, rights, is_undivided
 
     def may_take(self, claimant: Stake, other: Stake, use: ShareUse) -> bool:
         """Whether the other job may be stopped for the claimant, as far as shares go."""
@@ -106,9 +120,9 @@ class Guarantees:
 
 def guarantees(tree: ShareTree, running: Iterable[Stake], waiting: WaitingStakes) -> Guarantees:
     """Who has a right in which share, by the order of all jobs that are there."""
-    by_share: dict[str, list[Stake]] = {name: [] for name in tree.shares}
-    for stake in sorted((item for item in running if not item.is_spot), key=lambda item: item.place):
-        by_share[stake.share].append(stake)
+    by_share: dict[str, list[PlacedStake]] = {name: [] for name in tree.shares}
+    for item in sorted([PlacedStake(stake.place, stake) for stake in running if not stake.is_spot]):
+        by_share[item.stake.share].append(item)
     rightful: dict[str, list[Stake]] = {}
     for name in tree.upwards:
         if name != ROOT:
@@ -121,58 +135,57 @@ def _more_rights(
     tree: ShareTree,
     name: str,
     below: list[Stake],
-    running: Mapping[str, list[Stake]],
+    running: Mapping[str, list[PlacedStake]],
     waiting: WaitingStakes,
 ) -> list[Stake]:
     """The jobs that fit into what is left of the nominal amount of a share, in their order."""
     use = ShareUse(tree, {})
-    for stake in below:
-        use.take(stake)
+    use.take_all(below)
     for share in tree.reserved:
         if share != name and name in tree.paths[share]:
             use.set_aside(share)
+    if use.is_exhausted(name):
+        return []
     rightful, known = list[Stake](), {stake.job for stake in below}
     blocked: dict[
         str, int
     ] = {}  # by share: the priority of a job that does not fit; lower ones have no right
     unfit: set[object] = set()
-    members = [share for share in tree.shares if name in tree.paths[share]]
-    walks = [iter([WaitingStake(stake, _nothing) for stake in running[share]]) for share in members]
-    for item in merge(*walks, *map(waiting, members), key=lambda item: item.stake.place):
-        stake = item.stake
-        size = stake.share, stake.user, *sorted(stake.amounts.items())
-        is_blocked = stake.priority < blocked.get(stake.share, stake.priority) or size in unfit
+    # From each share that this one has below it, or is, up to it.
+    between = {share: path[: path.index(name) + 1] for share, path in tree.paths.items() if name in path}
+    for _, stake, close in merge(*[running[share] for share in between], *map(waiting, between)):
         if stake.job in known:
             continue
+        is_blocked = stake.priority < blocked.get(stake.share, stake.priority) or _size(stake) in unfit
         if is_blocked or tree.divided.isdisjoint(stake.amounts):
-            item.close()
-        elif _fits(tree, use, stake, name):
-            use.take(stake)
+            close()
+        elif _fits(use, stake, between[stake.share]):
+            amounts = {item: amount for item, amount in stake.amounts.items() if item in tree.limited}
+            use.count(between[stake.share], stake.user, amounts)
             rightful.append(stake)
+            if use.is_exhausted(name):
+                break
         else:
-            item.close()
+            close()
             if not _is_beyond_limits(tree, stake):
                 blocked.setdefault(stake.share, stake.priority)
-            unfit.add(size)
+            unfit.add(_size(stake))
             if len(unfit) >= MOST_UNFIT:
                 break
     return rightful
 
 
-def _fits(tree: ShareTree, use: ShareUse, stake: Stake, name: str) -> bool:
-    """Within the nominal amount of the share, and the limits of those between."""
-    for share in tree.paths[stake.share]:
-        if share == name:
-            return not (use.exceeds_nominal(name, stake.amounts) or use.exceeds_limit(name, stake))
-        if use.exceeds_limit(share, stake):
-            return False
-    return False
+def _size(stake: Stake) -> tuple[object, ...]:
+    return stake.share, stake.user, *stake.amounts.items()
+
+
+def _fits(use: ShareUse, stake: Stake, shares: tuple[str, ...]) -> bool:
+    """Within the limits of these shares, and the nominal amount of the last."""
+    if use.exceeds_nominal(shares[-1], stake.amounts):
+        return False
+    return not any(use.exceeds_limit(share, stake) for share in shares)
 
 
 def _is_beyond_limits(tree: ShareTree, stake: Stake) -> bool:
     """Whether the job could not run if it were alone."""
     return ShareUse(tree, {}).shortage(stake) is not None
-
-
-def _nothing() -> None:
-    pass

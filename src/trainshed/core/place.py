@@ -11,6 +11,8 @@ from trainshed.core.fleet import Fit, Node, Placement
 from trainshed.core.job import JobSpec
 from trainshed.core.machine import GIB, in_cpus
 
+ReplicaSize: TypeAlias = tuple[float, int, int, str, str]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaNeed:
@@ -23,6 +25,11 @@ class ReplicaNeed:
     gpus: int
     kind: str = ""  # the only type of GPU it takes, where a machine has that type
     node: str = ""  # the only node it may use, where it was cut to fit there
+
+    @property
+    def size(self) -> ReplicaSize:
+        """All that decides where it fits."""
+        return self.cpus, self.memory, self.gpus, self.kind, self.node
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +96,12 @@ class Room:
         self.nodes = {n.name: n for n in nodes}
         self.cpus = {n.name: float(n.cpus) for n in nodes}
         self.memory = {n.name: n.memory for n in nodes}
-        self.gpus = {n.name: list(n.gpus) for n in nodes}
+        self.gpus = {n.name: n.gpus for n in nodes}
 
     def copy(self) -> "Room":
         twin = Room(())
         twin.nodes = self.nodes
-        twin.cpus, twin.memory = dict(self.cpus), dict(self.memory)
-        twin.gpus = {name: list(ids) for name, ids in self.gpus.items()}
+        twin.cpus, twin.memory, twin.gpus = dict(self.cpus), dict(self.memory), dict(self.gpus)
         return twin
 
     def free(self, within: frozenset[str] | None = None, kind: str = "") -> Amount:
@@ -103,12 +109,12 @@ class Room:
 
         With a type of GPU, of GPUs those of that type.
         """
-        names = [name for name in self.nodes if within is None or name in within]
-        with_gpus = [name for name in names if kind in ("", self.nodes[name].accelerator)]
+        names = self.nodes if within is None else [name for name in self.nodes if name in within]
+        with_gpus = [name for name in names if self.nodes[name].accelerator == kind] if kind else names
         return Amount(
-            sum(max(0.0, self.cpus[name]) for name in names),
-            sum(max(0, self.memory[name]) for name in names),
-            sum(len(self.gpus[name]) for name in with_gpus),
+            sum([cpus for name in names if (cpus := self.cpus[name]) > 0], 0.0),
+            sum([memory for name in names if (memory := self.memory[name]) > 0]),
+            sum([len(self.gpus[name]) for name in with_gpus]),
             names_gpus=any(self.nodes[name].gpus for name in with_gpus),
             kind=kind,
         )
@@ -121,15 +127,17 @@ class Room:
             if p.node in self.nodes:
                 self.cpus[p.node] -= p.cpus
                 self.memory[p.node] -= p.memory
-                self.gpus[p.node] = [g for g in self.gpus[p.node] if g not in p.gpus]
+                if p.gpus:
+                    self.gpus[p.node] = tuple([g for g in self.gpus[p.node] if g not in p.gpus])
 
     def give(self, placements: Iterable[Placement]) -> None:
         for p in placements:
             if p.node in self.nodes:
                 self.cpus[p.node] += p.cpus
                 self.memory[p.node] += p.memory
-                back = {*self.gpus[p.node], *p.gpus}
-                self.gpus[p.node] = [g for g in self.nodes[p.node].gpus if g in back]
+                if p.gpus:
+                    back = {*self.gpus[p.node], *p.gpus}
+                    self.gpus[p.node] = tuple([g for g in self.nodes[p.node].gpus if g in back])
 
     def place(
         self, wanted: Sequence[ReplicaNeed], within: frozenset[str] | None = None
@@ -138,40 +146,51 @@ class Room:
 
         With `within` only these nodes are.
         """
-        sum_wanted, sum_free = total(wanted), self.free()
-        if sum_wanted.cpus > sum_free.cpus + EPSILON or sum_wanted.memory > sum_free.memory:
-            return None
+        names = tuple(self.nodes)
         placements: list[Placement] = []
+        size: ReplicaSize | None = None
+        at = 0
         for need in wanted:
-            place = self._place_replica(need, within)
-            if place is None:
+            # Where the replica before needs the same, the nodes before its own have no room for this one.
+            at, size = at if need.size == size else 0, need.size
+            while at < len(names) and not self._has_room(need, names[at], within):
+                at += 1
+            if at == len(names):
                 self.give(placements)
                 return None
+            place = self._placement(need, names[at])
             self.take((place,))
             placements.append(place)
         return tuple(placements)
 
-    def _place_replica(self, need: ReplicaNeed, within: frozenset[str] | None) -> Placement | None:
-        for name, node in self.nodes.items():
-            if (
-                (within is None or name in within)
-                and need.node in ("", name)
-                and need.cpus <= self.cpus[name] + EPSILON
-                and need.memory <= self.memory[name]
-                and need.gpus <= len(self.gpus[name])
-                and need.kind in ("", node.accelerator)
-                and (need.gpus or not node.only_gpus)
-            ):
-                return Placement(
-                    pool=need.pool,
-                    index=need.index,
-                    node=name,
-                    host=node.host,
-                    cpus=need.cpus,
-                    memory=need.memory,
-                    gpus=tuple(self.gpus[name][: need.gpus]),
-                )
-        return None
+    def _has_room(self, need: ReplicaNeed, name: str, within: frozenset[str] | None) -> bool:
+        return (
+            need.gpus <= len(self.gpus[name])
+            and need.cpus <= self.cpus[name] + EPSILON
+            and need.memory <= self.memory[name]
+            and may_use(need, self.nodes[name], within)
+        )
+
+    def _placement(self, need: ReplicaNeed, name: str) -> Placement:
+        return Placement(
+            pool=need.pool,
+            index=need.index,
+            node=name,
+            host=self.nodes[name].host,
+            cpus=need.cpus,
+            memory=need.memory,
+            gpus=self.gpus[name][: need.gpus],
+        )
+
+
+def may_use(need: ReplicaNeed, node: Node, within: frozenset[str] | None) -> bool:
+    """Whether the replica may be on the node, whatever is free there."""
+    return (
+        need.kind in ("", node.accelerator)
+        and need.node in ("", node.name)
+        and (within is None or node.name in within)
+        and (need.gpus > 0 or not node.only_gpus)
+    )
 
 
 Fitted: TypeAlias = tuple[tuple[ReplicaNeed, ...], tuple[str, ...]] | None
@@ -210,6 +229,14 @@ def ways(spec: JobSpec, nodes: Sequence[Node], fit: Fit, sites: Sequence[str]) -
         if (fits := fitted(spec, there, fit)) is not None:
             possible.append(Way(*fits, frozenset(node.name for node in there)))
     return tuple(way for way in possible if not way.cuts) or tuple(possible[:1])
+
+
+def placed(ways: Sequence[Way], room: Room) -> tuple[Way, tuple[Placement, ...] | None]:
+    """The first way for which there is room, which is taken; None for the placements where there is none."""
+    for way in ways:
+        if (placements := room.place(way.wanted, way.nodes)) is not None:
+            return way, placements
+    return ways[0], None
 
 
 def eligible(nodes: Sequence[Node], sites: Sequence[str]) -> tuple[Node, ...]:

@@ -9,15 +9,19 @@ Of those that may be stopped it takes first the spot jobs, then those that borro
 priority, then those that lose the least work since their last stored checkpoint. It spares whom it can.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from heapq import merge
+from itertools import islice
+from typing import TypeAlias
 
-from trainshed.core.admit import Cycle, placed
+from trainshed.core.admit import Cycle
 from trainshed.core.fleet import Placement
-from trainshed.core.guarantee import Guarantees, Standing
+from trainshed.core.growing_room import GrowingRoom
+from trainshed.core.guarantee import Alike, Guarantees, Standing
 from trainshed.core.job import Job
-from trainshed.core.place import Room, Way
+from trainshed.core.place import Room, Way, placed
 from trainshed.core.share import Stake
 from trainshed.core.share_cycle import ShareCycle
 from trainshed.core.share_use import ShareUse
@@ -27,6 +31,8 @@ MOST_CLAIMANTS = 20  # in a cycle; the next one follows at once
 MOST_CANDIDATES = 200  # of one claimant
 _STANDINGS = list(Standing)[::-1]  # spot, borrowed, guaranteed
 _NONE = timedelta()
+
+Price: TypeAlias = tuple[int, int, timedelta, float, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +51,6 @@ class _Machines:
     room: Room
     use: ShareUse
 
-    def copy(self) -> "_Machines":
-        return _Machines(self.room.copy(), self.use.copy())
-
     def give(self, item: Reservation) -> None:
         self.room.give(item.placements)
         if item.stake is not None:
@@ -65,14 +68,90 @@ class _Machines:
         return placed(ways, self.room.copy())[1]
 
 
+@dataclass(slots=True)
+class _StopTrial:
+    """A copy of the machines, on which jobs are stopped to see whether the claimant starts then."""
+
+    room: GrowingRoom
+    use: ShareUse
+    stake: Stake
+
+    def stop(self, item: Reservation) -> None:
+        self.room.give(item.placements)
+        if item.stake is not None:
+            self.use.give(item.stake)
+
+    def spare(self, item: Reservation) -> None:
+        self.room.take(item.placements)
+        if item.stake is not None:
+            self.use.take(item.stake)
+
+    def starts(self) -> bool:
+        return self.use.shortage(self.stake) is None and self.room.placed() is not None
+
+
+@dataclass(slots=True)
+class _Running:
+    """The jobs that may be asked to stop, those of whom others may take alike together."""
+
+    rights: Guarantees
+    groups: dict[Alike, list[Reservation]]
+
+    @classmethod
+    def of(cls, cycle: Cycle, rights: Guarantees) -> "_Running":
+        """Who is stopping already is left out."""
+        marked = {item.job for mark in cycle.snapshot.earmarks.values() for item in mark.left}
+        groups: dict[Alike, list[Reservation]] = {}
+        for item in cycle.snapshot.held:
+            if item.stake is not None and not item.is_ending and item.job not in marked:
+                groups.setdefault(rights.alike(item.stake), []).append(item)
+        return cls(rights, groups)
+
+    def takeable(self, claimant: Stake, use: ShareUse) -> tuple[list[list[Reservation]], set[str]]:
+        """The groups of those that may be stopped for the claimant, and who of them only with others of them.
+
+        A share that takes its own back must not have more than that then. So who borrows in it goes too.
+        """
+        groups = [items for items in self.groups.values() if items]
+        taken = self._takeable(groups, claimant, use)
+        path, only_with = self.rights.tree.paths[claimant.share], set[str]()
+        if not any(self.rights.has_right(claimant, share) for share in path):
+            return taken, only_with
+        more, use = taken, use.copy()
+        while more:
+            use.take_all((item.stake for items in more for item in items if item.stake is not None), -1)
+            known = {id(items) for items in taken}
+            more = self._takeable([items for items in groups if id(items) not in known], claimant, use)
+            taken = taken + more
+            only_with.update(item.job for items in more for item in items)
+        return taken, only_with
+
+    def _takeable(
+        self, groups: list[list[Reservation]], claimant: Stake, use: ShareUse
+    ) -> list[list[Reservation]]:
+        stakes = [(items, items[0].stake) for items in groups]
+        return [
+            items
+            for items, other in stakes
+            if other is not None and self.rights.may_take(claimant, other, use)
+        ]
+
+    def remove(self, item: Reservation) -> None:
+        assert item.stake is not None
+        self.groups[self.rights.alike(item.stake)].remove(item)
+
+
 def candidates(cycle: Cycle) -> tuple[str, ...]:
     """The jobs that a claim of this cycle might stop."""
-    shares, running = cycle.shares, _running(cycle)
-    if shares is None:
+    if (shares := cycle.shares) is None:
         return ()
-    claimants = [cycle.stake_of(job) for job in cycle.first_refused[:MOST_CLAIMANTS]]
-    able = {item.job for stake in claimants for item in _able(shares.rights, shares.use, running, stake)}
-    return tuple(item.job for item in running if item.job in able)
+    running = _Running.of(cycle, shares.rights)
+    able: set[str] = set()
+    for job in cycle.first_refused[:MOST_CLAIMANTS]:
+        for items in running.takeable(cycle.stake_of(job), shares.use)[0]:
+            able.update([item.job for item in items])
+            items.clear()  # who is able once need not be asked about again
+    return tuple([item.job for item in cycle.snapshot.held if item.job in able])
 
 
 def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption, ...]:
@@ -80,7 +159,8 @@ def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption
     shares = cycle.shares
     if shares is None:
         return ()
-    machines, running = _once_stopped(cycle, shares), list(_running(cycle))
+    machines, running = _once_stopped(cycle, shares), _Running.of(cycle, shares.rights)
+    price = _prices(shares.rights, lost)
     decided: list[Preemption] = []
     for job in cycle.first_refused[:MOST_CLAIMANTS]:
         stake, ways = cycle.stake_of(job), cycle.ways_of(job)
@@ -90,7 +170,7 @@ def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption
             # It starts when those have stopped that are being stopped anyway.
             machines.take(_reservation(cycle, job, stake, places))
             continue
-        victims = _victims(shares, machines, running, ways, stake, lost)
+        victims = _victims(machines, running, price, ways, stake)
         if not victims:
             continue
         for item in victims:
@@ -103,84 +183,78 @@ def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption
     return tuple(decided)
 
 
+def _prices(rights: Guarantees, lost: Mapping[str, timedelta]) -> Callable[[Reservation], Price]:
+    """Who has the smallest price is stopped first. It is worked out once for each job."""
+    known: dict[str, Price] = {}
+
+    def price(item: Reservation) -> Price:
+        if item.job not in known:
+            assert item.stake is not None
+            standing = _STANDINGS.index(rights.standing(item.stake))
+            size = -sum(place.cpus for place in item.placements)
+            loss = lost.get(item.job, _NONE)
+            known[item.job] = standing, item.stake.priority, loss, size, item.job
+        return known[item.job]
+
+    return price
+
+
 def _victims(
-    shares: ShareCycle,
     machines: _Machines,
-    running: Sequence[Reservation],
+    running: _Running,
+    price: Callable[[Reservation], Price],
     ways: tuple[Way, ...],
     stake: Stake,
-    lost: Mapping[str, timedelta],
 ) -> tuple[Reservation, ...]:
     """The jobs to stop so that this one starts; none where that is not allowed, or not enough."""
-
-    def price(item: Reservation) -> tuple[int, int, timedelta, float, str]:
-        assert item.stake is not None
-        standing = _STANDINGS.index(shares.rights.standing(item.stake))
-        size = -sum(place.cpus for place in item.placements)
-        return standing, item.stake.priority, lost.get(item.job, _NONE), size, item.job
-
-    able = sorted(_able(shares.rights, machines.use, running, stake), key=price)[:MOST_CANDIDATES]
-    free, chosen = machines.copy(), list[Reservation]()
+    groups, only_with = running.takeable(stake, machines.use)
+    if not groups:
+        return ()
+    for items in groups:
+        items.sort(key=price)
+    trial = _StopTrial(GrowingRoom(ways, machines.room.copy()), machines.use.copy(), stake)
+    chosen: list[Reservation] = []
 
     def is_enough() -> bool:
-        """Whether it starts, and each of those is stopped by a rule."""
-        rules = (item.stake and shares.rights.may_take(stake, item.stake, free.use) for item in chosen)
-        return free.places(ways, stake) is not None and all(rules)
+        """Whether the job starts, and a rule allows to stop each of those."""
+        others = (item.stake for item in chosen if item.job in only_with)
+        return trial.starts() and all(
+            other is not None and running.rights.may_take(stake, other, trial.use) for other in others
+        )
 
-    for item in able:
-        free.give(item)
+    for item in islice(merge(*groups, key=price), MOST_CANDIDATES):
+        trial.stop(item)
         chosen.append(item)
         if is_enough():
             break
     else:
         return ()
     for item in chosen[-2::-1]:  # the last one was needed
-        free.take(item)
         at = chosen.index(item)
         del chosen[at]
+        trial.spare(item)
         if not is_enough():
-            free.give(item)
+            trial.stop(item)
             chosen.insert(at, item)
     return tuple(chosen)
 
 
-def _able(
-    rights: Guarantees, use: ShareUse, running: Sequence[Reservation], stake: Stake
-) -> list[Reservation]:
-    """Those that may be stopped for the job, some of them only together with others of them.
-
-    A share that takes its own back must not have more than that then. So who borrows in it goes too.
-    """
-    use, able, others = use.copy(), list[Reservation](), list(running)
-    while True:
-        more = [item for item in others if item.stake and rights.may_take(stake, item.stake, use)]
-        if not more:
-            return able
-        able += more
-        others = [item for item in others if item not in more]
-        for item in more:
-            if item.stake is not None:
-                use.give(item.stake)
-
-
-def _running(cycle: Cycle) -> tuple[Reservation, ...]:
-    """The jobs that may be asked to stop: who is stopping already is not."""
-    marked = {item.job for mark in cycle.snapshot.earmarks.values() for item in mark.left}
-    return tuple(item for item in cycle.snapshot.held if not item.is_ending and item.job not in marked)
-
-
 def _once_stopped(cycle: Cycle, shares: ShareCycle) -> _Machines:
     """The machines as the cycle leaves them, without those that are being stopped."""
-    machines = _Machines(Room(cycle.snapshot.nodes), ShareUse(shares.use.tree, shares.use.capacity))
     marks = cycle.snapshot.earmarks
+    if not marks and not any(item.is_ending for item in cycle.held):
+        return _Machines(cycle.room.copy(), shares.use.copy())
+    machines = _Machines(Room(cycle.snapshot.nodes), ShareUse(shares.use.tree, shares.use.capacity))
     stopping = {item.job for mark in marks.values() for item in mark.left}
+    stakes: list[Stake | None] = []
     for item in cycle.held:
         if item.job in cycle.claimed:
             machines.room.take(marks[item.job].placements)
-            if item.stake is not None:
-                machines.use.take(item.stake)
+            stakes.append(item.stake)
         elif not item.is_ending and item.job not in stopping:
-            machines.take(item)
+            machines.room.take(item.placements)
+            stakes.append(item.stake)
+    machines.use.take_all(stake for stake in stakes if stake is not None)
     return machines
 
 

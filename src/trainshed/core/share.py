@@ -106,11 +106,6 @@ class ShareTree:
     def reserved(self) -> tuple[str, ...]:
         return tuple(name for name, share in self.shares.items() if share.is_reserved)
 
-    @cached_property
-    def kept(self) -> frozenset[str]:
-        """The resources of which a share may keep some from others."""
-        return self.divided.union(*(self.shares[name].nominal for name in self.reserved))
-
     def is_parted(self, share: str) -> bool:
         """Whether other shares than reserved ones are below it."""
         return any(not self.shares[child].is_reserved for child in self.children[share])
@@ -163,16 +158,54 @@ class ShareTree:
             return self.nominal[share].get(item, 0)
         return self.nominal[share].get(item, inf) + self.shares[share].borrow.get(item, inf)
 
+    @cached_property
+    def limits(self) -> Mapping[str, Amounts]:
+        """The limit of each share for each resource that has one; of others a reserved share has none."""
+        return {
+            name: {item: most for item in self.nominal[name] if (most := self.limit(name, item)) < inf}
+            for name in self.shares
+        }
+
+    @cached_property
+    def kept(self) -> frozenset[str]:
+        """The resources of which some share does not lend all."""
+        kept = (share.nominal if share.is_reserved else share.lend for share in self.shares.values())
+        return frozenset[str]().union(*kept)
+
+    @cached_property
+    def limited(self) -> frozenset[str]:
+        """The resources that are divided, reserved, or of which a user may have a limited amount."""
+        others = (share.nominal if share.is_reserved else share.per_user for share in self.shares.values())
+        return self.divided.union(*others)
+
+    @cached_property
+    def bounded(self) -> frozenset[str]:
+        """The shares that limit what their jobs, or those of one user, may have."""
+        return frozenset(
+            name
+            for name, share in self.shares.items()
+            if self.limits[name] or share.per_user or share.is_reserved
+        )
+
+    @cached_property
+    def _with_users(self) -> frozenset[str]:
+        """The shares in which it counts who the user is."""
+        return frozenset(
+            name for name, path in self.paths.items() if any(self.shares[above].per_user for above in path)
+        )
+
     def user_of(self, job: Job) -> str:
-        path = self.paths[self.share_of_job(job)]
-        return job.submitter if any(self.shares[name].per_user for name in path) else ""
+        return job.submitter if self.share_of_job(job) in self._with_users else ""
 
     def stake(self, job: Job, parts: Iterable[_Part]) -> Stake:
+        return self.stake_of(job, amounts_of(job.spec, parts))
+
+    def stake_of(self, job: Job, amounts: Amounts) -> Stake:
         return Stake(
             job=job.id,
             share=self.share_of_job(job),
             user=self.user_of(job),
-            amounts=amounts_of(job.spec, parts),
+            amounts=amounts,
             priority=job.spec.scheduling.priority,
             created_at=job.created_at,
             is_spot=job.spec.scheduling.is_spot,

@@ -6,9 +6,11 @@ does not delay it. So no job starves behind smaller ones of its share. Jobs that
 age, whatever their share has used: so none starves behind those of other shares.
 """
 
-from collections.abc import Iterable
+from bisect import insort
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import inf
 from typing import TypeAlias
 
 from trainshed.core.guarantee import Guarantees
@@ -21,6 +23,9 @@ MOST_HEADS = 50  # bounds of shares that have a head of their own in a cycle
 
 Turn: TypeAlias = tuple[bool, bool, int, Rank, datetime, str]
 Ending: TypeAlias = tuple[datetime, Stake]  # when a job ends at the latest
+Size: TypeAlias = tuple[str, str, tuple[tuple[str, float], ...]]  # all of a stake that a share asks about
+
+CLOSE = 1e-6  # where so little is missing, it is counted anew: amounts are floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +45,16 @@ class ShareCycle:
     now: datetime
     endings: list[Ending] = field(default_factory=list[Ending])
     heads: dict[tuple[str, str], ShareHead] = field(default_factory=dict[tuple[str, str], ShareHead])
+    # By job and by size, until something is taken or given.
+    turns: dict[str, tuple[Stake, Turn]] = field(default_factory=dict[str, tuple[Stake, Turn]])
+    starts: dict[Size, datetime | None] = field(default_factory=dict[Size, datetime | None])
 
     @classmethod
     def begin(
         cls, use: ShareUse, rights: Guarantees, now: datetime, endings: Iterable[Ending]
     ) -> "ShareCycle":
-        cycle = cls(use, rights, now)
-        for until, stake in endings:
-            cycle.take(stake, until)
+        cycle = cls(use, rights, now, sorted(endings, key=_time))
+        use.take_all(stake for _, stake in cycle.endings)
         return cycle
 
     def copy(self) -> "ShareCycle":
@@ -55,14 +62,26 @@ class ShareCycle:
 
     def take(self, stake: Stake, until: datetime) -> None:
         self.use.take(stake)
-        self.endings.append((until, stake))
+        insort(self.endings, (until, stake), key=_time)
+        self._forget()
 
     def give(self, stake: Stake, until: datetime) -> None:
         self.use.give(stake)
         self.endings.remove((until, stake))
+        self._forget()
+
+    def _forget(self) -> None:
+        self.turns.clear()
+        self.starts.clear()
 
     def turn(self, stake: Stake) -> Turn:
         """The smallest is next: who has a right, then by priority, use of the share and age; spot last."""
+        known = self.turns.get(stake.job)
+        if known is None or known[0] is not stake:
+            known = self.turns[stake.job] = stake, self._turn(stake)
+        return known[1]
+
+    def _turn(self, stake: Stake) -> Turn:
         share, waited = stake.share, self.now - stake.created_at
         rank = () if waited >= LONG or stake.is_spot else self.use.rank(share)
         has_no_right = not self.rights.has_right(stake, share) or self.rights.tree.is_parted(share)
@@ -74,7 +93,10 @@ class ShareCycle:
         if shortage is None:
             return None
         bound = shortage.share, shortage.user
-        starts = self._earliest(stake, self.use, self.endings)
+        size = stake.share, stake.user, tuple(stake.amounts.items())
+        if size not in self.starts:
+            self.starts[size] = self._earliest(stake, self.use, self.endings)
+        starts = self.starts[size]
         if starts is not None and len(self.heads) < MOST_HEADS:
             self.heads.setdefault(bound, ShareHead(stake, named, shortage, starts))
         return shortage, starts
@@ -106,15 +128,30 @@ class ShareCycle:
             if use is None:
                 use = self.use.copy()
                 use.take(stake)
-            starts = self._earliest(head.stake, use, [*self.endings, (until, stake)])
+            endings = list(self.endings)
+            insort(endings, (until, stake), key=_time)
+            starts = self._earliest(head.stake, use, endings)
             if starts is None or head.starts is None or starts > head.starts:
                 return head
         return None
 
-    def _earliest(self, stake: Stake, use: ShareUse, endings: Iterable[Ending]) -> datetime | None:
-        later = use.copy()
-        for until, ending in sorted(endings, key=lambda item: item[0]):
-            later.give(ending)
-            if later.shortage(stake) is None:
+    def _earliest(self, stake: Stake, use: ShareUse, endings: Sequence[Ending]) -> datetime | None:
+        """When the share has room at the latest; the endings are in order."""
+        later, short, given = use.copy(), use.shortage(stake), list[Stake]()
+        missing = short.missing if short is not None else -inf
+        for until, ending in endings:
+            given.append(ending)
+            # It stays short until as much as it misses has ended there: only then all is counted again.
+            missing -= short.freed_by(ending, later.tree) if short is not None else 0
+            if missing > CLOSE:
+                continue
+            later.take_all(given, -1)
+            given.clear()
+            if (short := later.shortage(stake)) is None:
                 return max(until, self.now)
+            missing = short.missing
         return None
+
+
+def _time(ending: Ending) -> datetime:
+    return ending[0]

@@ -40,6 +40,17 @@ class ShareShortage:
     user: str = ""
 
     @property
+    def missing(self) -> float:
+        return self.used + self.kept + self.needs - self.most
+
+    def freed_by(self, stake: Stake, tree: ShareTree) -> float:
+        """By how much less is missing, at most, when this job has ended."""
+        is_counted = not stake.is_spot and self.share in tree.paths[stake.share]
+        if not is_counted or (self.bound is Bound.USER and stake.user != self.user):
+            return 0
+        return stake.amounts.get(self.item, 0)
+
+    @property
     def message(self) -> str:
         needs = f"Needs {in_amount(self.item, self.needs)}"
         uses = in_amount(self.item, self.used)
@@ -81,27 +92,46 @@ class ShareUse:
         self.tree, self.capacity = tree, capacity
         self.used: dict[tuple[str, str], float] = {}  # by share, with those below it, and resource
         self.by_user: dict[tuple[str, str, str], float] = {}
+        self._ranks: dict[str, Rank] = {}  # until something changes
 
     def copy(self) -> "ShareUse":
         twin = ShareUse(self.tree, self.capacity)
         twin.used, twin.by_user = dict(self.used), dict(self.by_user)
         return twin
 
-    def take(self, stake: Stake, sign: int = 1) -> None:
-        if stake.is_spot:
-            return
-        for share in self.tree.paths[stake.share]:
+    def take_all(self, stakes: Iterable[Stake], sign: int = 1) -> None:
+        """As `take` of each, for less: each share is counted once, with those below it."""
+        own: dict[tuple[str, str], dict[str, float]] = {}
+        for stake in stakes:
+            if stake.is_spot:
+                continue
+            amounts = own.setdefault((stake.share, stake.user), {})
             for item, amount in stake.amounts.items():
-                self.used[share, item] = self.used.get((share, item), 0) + sign * amount
-                if stake.user:
-                    key = share, stake.user, item
-                    self.by_user[key] = self.by_user.get(key, 0) + sign * amount
+                amounts[item] = amounts.get(item, 0) + amount
+        for (share, user), amounts in own.items():
+            self.count(self.tree.paths[share], user, amounts, sign)
+
+    def take(self, stake: Stake, sign: int = 1) -> None:
+        if not stake.is_spot:
+            self.count(self.tree.paths[stake.share], stake.user, stake.amounts, sign)
+
+    def count(self, shares: Iterable[str], user: str, amounts: Amounts, sign: int = 1) -> None:
+        """Count these amounts in these shares only."""
+        used, by_user = self.used, self.by_user
+        self._ranks.clear()
+        for name in shares:
+            for item, amount in amounts.items():
+                used[name, item] = used.get((name, item), 0) + sign * amount
+                if user:
+                    key = name, user, item
+                    by_user[key] = by_user.get(key, 0) + sign * amount
 
     def give(self, stake: Stake) -> None:
         self.take(stake, -1)
 
     def set_aside(self, share: str) -> None:
         """Count what a reserved share does not use as used by those above it."""
+        self._ranks.clear()
         for item, amount in self.tree.nominal[share].items():
             idle = max(0, amount - self.used.get((share, item), 0))
             for name in self.tree.paths[share][1:]:
@@ -109,11 +139,17 @@ class ShareUse:
 
     def exceeds_nominal(self, share: str, more: Amounts) -> bool:
         """Whether the share would have more than its nominal amount of something with these."""
-        nominal = self.tree.nominal[share]
-        return any(
-            self.used.get((share, item), 0) + more[item] > nominal[item] + EPSILON
-            for item in self.tree.divided & more.keys()
-        )
+        for item, most in self.tree.nominal[share].items():
+            if item in more and self.used.get((share, item), 0) + more[item] > most + EPSILON:
+                return True
+        return False
+
+    def is_exhausted(self, share: str) -> bool:
+        """Whether the share has its whole nominal amount of everything in use."""
+        for item, most in self.tree.nominal[share].items():
+            if self.used.get((share, item), 0) <= most - EPSILON:
+                return False
+        return True
 
     def shortage(self, stake: Stake) -> ShareShortage | None:
         """Why the job may not have what it needs now; None where it may."""
@@ -132,6 +168,11 @@ class ShareUse:
 
     def rank(self, share: str) -> Rank:
         """The smaller goes first: by the resource of which a share uses and used the largest part of all."""
+        if share not in self._ranks:
+            self._ranks[share] = self._rank(share)
+        return self._ranks[share]
+
+    def _rank(self, share: str) -> Rank:
         below, path = self.tree.children[share], self.tree.paths[share]
         parts = [self._part(name) / self.tree.shares[name].weight for name in reversed(path[:-1])]
         if below:  # the jobs of its own projects
@@ -154,29 +195,31 @@ class ShareUse:
 
     def exceeds_limit(self, share: str, stake: Stake) -> bool:
         """Whether the job would have the share, or its user there, over its limit."""
-        return any(self._over_limits(share, stake))
+        return share in self.tree.bounded and next(self._over_limits(share, stake), None) is not None
 
     def _of_limits(self, stake: Stake) -> Iterator[ShareShortage]:
         for name in self.tree.paths[stake.share]:
-            yield from self._over_limits(name, stake)
+            if name in self.tree.bounded:
+                yield from self._over_limits(name, stake)
 
     def _over_limits(self, name: str, stake: Stake) -> Iterator[ShareShortage]:
-        tree = self.tree
+        limits, share = self.tree.limits[name], self.tree.shares[name]
+        per_user, otherwise = share.per_user, 0 if share.is_reserved else inf
         for item, needs in stake.amounts.items():
-            used, most = self.used.get((name, item), 0), tree.limit(name, item)
+            used, most = self.used.get((name, item), 0), limits.get(item, otherwise)
             if used + needs > most + EPSILON:
-                nominal = tree.nominal[name].get(item, 0)
                 yield ShareShortage(
                     bound=Bound.LIMIT,
                     share=name,
                     item=item,
                     needs=needs,
                     used=used,
-                    nominal=nominal,
+                    nominal=self.tree.nominal[name].get(item, 0),
                     most=most,
                 )
-            own = self.by_user.get((name, stake.user, item), 0)
-            most = tree.shares[name].per_user.get(item, inf)
+            if item not in per_user:
+                continue
+            own, most = self.by_user.get((name, stake.user, item), 0), per_user[item]
             if own + needs > most + EPSILON:
                 yield ShareShortage(
                     bound=Bound.USER, share=name, item=item, needs=needs, used=own, most=most, user=stake.user

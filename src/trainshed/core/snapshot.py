@@ -69,6 +69,26 @@ def held_by(job: Job, now: datetime, tree: ShareTree | None = None) -> Reservati
     )
 
 
+class Holdings:
+    """What each admitted job holds, worked out once for each version of the job. The scheduler keeps one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Job, ShareTree | None, Reservation]] = {}
+
+    def of(self, jobs: Iterable[Job], now: datetime, tree: ShareTree | None) -> list[Reservation]:
+        """As `held_by` of each. Jobs that are not among these are forgotten."""
+        before, self._known = self._known, {}
+        reservations: list[Reservation] = []
+        for job in jobs:
+            known = before.get(job.id)
+            if known is None or known[0] is not job or known[1] is not tree:
+                known = job, tree, held_by(job, now, tree)
+            if job.status.started_at or job.status.admitted_at:  # else it depends on the time
+                self._known[job.id] = known
+            reservations.append(known[2])
+        return reservations
+
+
 def is_waiting(job: Job) -> bool:
     """Whether the job is in the queue: a cycle looks at these jobs only."""
     return job.status.state is JobState.QUEUED and job.status.admission is None
@@ -81,13 +101,14 @@ def snapshot_of(
     now: datetime,
     sites: Mapping[str, Sites] | None = None,
     tree: ShareTree | None = None,
+    holdings: Holdings | None = None,
 ) -> Snapshot:
     """The nodes, what the admitted jobs hold of them, and what is kept for those that claim some."""
     jobs = list(active)
     admitted = [job for job in jobs if job.status.admission is not None]
     # The same jobs are named in the same order, whichever the caller has them in.
     admitted.sort(key=lambda job: (job.created_at, job.id))
-    reservations = with_own_gpus([held_by(job, now, tree) for job in admitted], nodes)
+    reservations = with_own_gpus((holdings or Holdings()).of(admitted, now, tree), nodes)
     attempts = {(job.id, job.status.attempt) for job in admitted}
     earmarks = {
         job.id: _earmark(job, reservations, attempts, now, tree)

@@ -1,0 +1,58 @@
+"""What is counted bit by bit against what is worked out anew: the same answers, whatever is given back."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import at
+from tests.properties.effort import PROPERTY
+from tests.properties.share_world import jobs, trees
+from tests.properties.test_admit import queues, snapshots
+from trainshed.core.growing_room import GrowingRoom
+from trainshed.core.job import Job
+from trainshed.core.place import Room, placed, ways
+from trainshed.core.share import ShareTree
+from trainshed.core.share_use import ShareUse
+from trainshed.core.snapshot import Holdings, Snapshot, held_by
+
+EFFORT = settings(PROPERTY, max_examples=150)
+
+
+@EFFORT
+@given(snapshots(), queues())
+def test_there_is_room_when_a_placement_finds_room(snapshot: Snapshot, queue: list[Job]):
+    for job in queue:
+        possible = ways(job.spec, snapshot.nodes, snapshot.fit, ())
+        if not possible:
+            continue
+        full = Room(snapshot.nodes)
+        for item in snapshot.held:
+            full.take(item.placements)
+        growing, plain = GrowingRoom(possible, full.copy()), full.copy()
+        for item in snapshot.held:
+            assert growing.placed() == placed(possible, plain.copy())[1]
+            growing.give(item.placements)
+            plain.give(item.placements)
+        assert growing.placed() == placed(possible, plain.copy())[1]
+
+
+@EFFORT
+@given(trees(), jobs(), st.sampled_from([1, -1]))
+def test_shares_count_many_jobs_as_they_count_each(tree: ShareTree, queue: list[Job], sign: int):
+    stakes = [held_by(job, at(0), tree).stake for job in queue]
+    stakes += [tree.stake_of(job, {"cpus": job.spec.pools[0].cpus}) for job in queue]
+    together, apart = ShareUse(tree, {"cpus": 8}), ShareUse(tree, {"cpus": 8})
+    together.take_all([stake for stake in stakes if stake is not None], sign)
+    for stake in stakes:
+        assert stake is not None
+        apart.take(stake, sign)
+    assert (together.used, together.by_user) == (apart.used, apart.by_user)
+    assert all(together.rank(name) == apart.rank(name) for name in tree.shares)
+
+
+@EFFORT
+@given(trees(), jobs(), st.randoms(use_true_random=False))
+def test_what_is_remembered_of_a_job_is_what_it_holds(tree: ShareTree, queue: list[Job], random):
+    holdings = Holdings()
+    for number in range(3):
+        now, some = at(number), [job for job in queue if random.random() < 0.7]
+        assert holdings.of(some, now, tree) == [held_by(job, now, tree) for job in some]
