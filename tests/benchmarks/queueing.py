@@ -1,7 +1,8 @@
-"""What 10,000 waiting jobs cost: each number beside the same one of a server on which nobody waits.
+"""What 10,000 and 100,000 waiting jobs cost, each number beside that of a server on which nobody waits.
 
 Two servers run side by side and take turns, so that a busy moment hurts both. On each a job holds one CPU for
-good. On the one, 10,000 jobs wait for the whole machine; on the other, as many have ended.
+good. On the one, so many jobs wait for the whole machine; on the other, as many have ended. With shares, a
+tree of 20 divides the machine on both, and the waiting jobs belong to 16 projects of it.
 """
 
 import asyncio
@@ -13,8 +14,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
+from tests.benchmarks.resting import proportional_memory
 from tests.benchmarks.row import Row, ms
+from tests.benchmarks.trace import teams
 from tests.live import JOBS, LOCATION, PARENT, PROJECT, LiveServer, pool
 from trainshed.client.api import Client
 from trainshed.core.event import Reason, Waiting
@@ -22,21 +26,60 @@ from trainshed.core.job import Job, JobSpec, JobState, Pool, Status
 from trainshed.store.sql import SqlStore
 
 WAITING = 10_000
+MOST_WAITING = 100_000
 BATCH = 20  # jobs run in one round
 WATCHED = 30.0  # seconds: three looks at everything
 SOON = 5.0  # seconds until a server that finds so many is ready
 PAGE_MOST = 100  # milliseconds for a page of the queue
 LIMIT = 1.2  # times what it takes where nobody waits
+FAR_LIMIT = 2.0  # the same, where MOST_WAITING do
+MOST_MEMORY = 400  # MB, where MOST_WAITING do
 
 
-def long_queue() -> list[Row]:
+def longest_queue(*, shared: bool) -> list[Row]:
+    """The rows of MOST_WAITING jobs, within twice what they may be of WAITING; and the server's memory."""
+    more = f"{MOST_WAITING:,} waiting{', 20 shares' if shared else ''}"
     with ExitStack() as stack:
-        empty, full = (stack.enter_context(_Server(state)) for state in (JobState.SUCCEEDED, JobState.QUEUED))
+        empty, full = (
+            stack.enter_context(_Server(state, MOST_WAITING, shared=shared))
+            for state in (JobState.SUCCEEDED, JobState.QUEUED)
+        )
+        rows = [
+            _compare(f"list of 100 jobs, {more}", 30, empty, full, _Server.list_page, ms),
+            _compare(f"submits, {more}", 30, empty, full, _Server.submit, _rate),
+            _compare(f"no-op jobs, two at a time, {more}", 5, empty, full, _Server.run, _rate),
+        ]
+        spent = full.cpu()
+        time.sleep(WATCHED)
+        busy = (full.cpu() - spent) / WATCHED * 100
+        memory, floor = proportional_memory(full.live.pid), proportional_memory(empty.live.pid)
+    rows = [replace(row, goal=FAR_LIMIT) for row in rows]
+    return [
+        *rows,
+        Row(what=f"idle CPU, {more}", floor="-", ours=f"{busy:.2f} %", value=busy, goal=2, unit="%"),
+        Row(
+            what=f"memory, {more}",
+            floor=f"{floor:.0f} MB",
+            ours=f"{memory:.0f} MB",
+            value=memory,
+            goal=MOST_MEMORY,
+            unit="MB",
+        ),
+    ]
+
+
+def long_queue(*, shared: bool = False) -> list[Row]:
+    more = f"{WAITING:,} waiting{', 20 shares' if shared else ''}"
+    with ExitStack() as stack:
+        empty, full = (
+            stack.enter_context(_Server(state, WAITING, shared=shared))
+            for state in (JobState.SUCCEEDED, JobState.QUEUED)
+        )
         compared = [  # the list first: its page then is of those that wait
-            _compare("list of 100 jobs", 30, empty, full, _Server.list_page, ms),
-            _compare("submits", 60, empty, full, _Server.submit, _rate),
-            _compare("no-op jobs, two at a time", 10, empty, full, _Server.run, _rate),
-            _compare("cancel of one that waits", 30, empty, full, _Server.cancel, ms),
+            _compare(f"list of 100 jobs, {more}", 30, empty, full, _Server.list_page, ms),
+            _compare(f"submits, {more}", 60, empty, full, _Server.submit, _rate),
+            _compare(f"no-op jobs, two at a time, {more}", 10, empty, full, _Server.run, _rate),
+            _compare(f"cancel of one that waits, {more}", 30, empty, full, _Server.cancel, ms),
         ]
         pages = [full.queue_page() for _ in range(30)]
         spent = [server.cpu() for server in (empty, full)]
@@ -44,7 +87,7 @@ def long_queue() -> list[Row]:
         idle, busy = (server.cpu() - before for server, before in zip((empty, full), spent, strict=True))
     return [
         Row(
-            what=f"up -> ready, {WAITING:,} waiting",
+            what=f"up -> ready, {more}",
             floor=f"{empty.ready:.2f} s",
             ours=f"{full.ready:.2f} s",
             value=full.ready,
@@ -53,7 +96,7 @@ def long_queue() -> list[Row]:
         ),
         *compared,
         Row(
-            what=f"page of 100 of the queue, {WAITING:,} waiting",
+            what=f"page of 100 of the queue, {more}",
             floor="",
             ours=ms(pages),
             value=median(pages) * 1e3,
@@ -61,7 +104,7 @@ def long_queue() -> list[Row]:
             unit="ms",
         ),
         Row(
-            what=f"idle CPU, {WAITING:,} waiting",
+            what=f"idle CPU, {more}",
             floor=f"{idle / WATCHED:.3%}",
             ours=f"{busy / WATCHED:.3%}",
             value=busy / idle,
@@ -84,7 +127,7 @@ def _compare(
         floors.append(measure(empty))
         ours.append(measure(full))
     return Row(
-        what=f"{what}, {WAITING:,} waiting",
+        what=what,
         floor=show(floors),
         ours=show(ours),
         value=median(ours) / median(floors),
@@ -99,10 +142,12 @@ def _rate(seconds: list[float]) -> str:
 class _Server:
     """A server with many jobs of one state, and a job that holds one of its three CPUs."""
 
-    def __init__(self, state: JobState) -> None:
-        self.live = LiveServer("--cpus", "3", "--memory", "64GiB")
+    def __init__(self, state: JobState, number: int, *, shared: bool) -> None:
+        self.folder = TemporaryDirectory() if shared else None
+        flags = ["--shares", _shares_file(Path(self.folder.name))] if self.folder is not None else []
+        self.live = LiveServer("--cpus", "3", "--memory", "64GiB", *flags)
         self.live.home.mkdir(parents=True)
-        asyncio.run(_fill(self.live.home, state))
+        asyncio.run(_fill(self.live.home, state, number, shared=shared))
         self.ready = 0.0
         self.client: Client | None = None
 
@@ -126,6 +171,8 @@ class _Server:
         if self.client is not None:
             self.client.close()
         self.live.close()
+        if self.folder is not None:
+            self.folder.cleanup()
 
     def submit(self) -> float:
         """Seconds until a job that will wait is kept."""
@@ -171,6 +218,7 @@ class _Server:
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
+TEAMS = teams()
 _FIRST = {"scheduling": {"priority": 1}}
 
 
@@ -178,7 +226,22 @@ def _spec(machine: str, more: Mapping[str, object] | None = None) -> dict[str, o
     return {"workerPoolSpecs": [pool([sys.executable, "-c", "pass"], machine=machine)], **(more or {})}
 
 
-async def _fill(home: Path, state: JobState) -> None:
+def _shares_file(folder: Path) -> str:
+    """A file that divides the three CPUs among 16 teams of 4 departments."""
+    tables: list[str] = []
+    for number, team in enumerate(TEAMS):
+        department = f"department-{number // 4}"
+        if number % 4 == 0:
+            tables.append(f"[share.{department}]\nnominal = {{ cpus = 0.4 }}\n")
+        projects = [team, PROJECT] if number == 0 else [team]
+        table = f'parent = "{department}"\nprojects = {projects}\nnominal = {{ cpus = 0.1 }}\n'
+        tables.append(f"[share.{team}]\n{table}")
+    path = folder / "shares.toml"
+    path.write_text("\n".join(tables))
+    return str(path)
+
+
+async def _fill(home: Path, state: JobState, number: int, *, shared: bool) -> None:
     """Jobs for the whole machine, as a server would have left them."""
     store = SqlStore(f"sqlite:///{home / 'trainshed.db'}")
     await store.start()
@@ -197,13 +260,15 @@ async def _fill(home: Path, state: JobState) -> None:
     began = datetime.now(UTC) - timedelta(days=1)
     waiting = Waiting(reason=Reason.WAITS_BEHIND_OTHERS, message="Needs 4 CPUs.", remedy="It moves up.")
 
-    async def keep(number: int) -> None:
-        at = began + timedelta(seconds=number)
+    async def keep(at_place: int) -> None:
+        at = began + timedelta(seconds=at_place * WAITING / number)
+        # Every second one is of the project whose list is asked for.
+        project = TEAMS[at_place % len(TEAMS)] if shared and at_place % 2 else PROJECT
         job = Job(
-            id=f"{number:019d}",
-            project=PROJECT,
+            id=f"{at_place:019d}",
+            project=project,
             location=LOCATION,
-            display_name=f"job {number}",
+            display_name=f"job {at_place}",
             spec=spec,
             created_at=at,
             status=Status(updated_at=at, waiting=waiting),
@@ -212,6 +277,6 @@ async def _fill(home: Path, state: JobState) -> None:
         if state.is_final:
             await store.write(kept, replace(kept.status, state=state, waiting=None, ended_at=at))
 
-    for start in range(0, WAITING, 1000):
-        await asyncio.gather(*(keep(number) for number in range(start, start + 1000)))
+    for start in range(0, number, 1000):
+        await asyncio.gather(*(keep(at_place) for at_place in range(start, start + 1000)))
     await store.close()

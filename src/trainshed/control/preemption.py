@@ -32,6 +32,27 @@ async def never(_: Job) -> datetime | None:
     return None
 
 
+async def losses(jobs: list[Job], now: datetime, checkpointed: Checkpointed) -> dict[str, timedelta]:
+    """The work of each job since its last stored checkpoint, or since its start."""
+
+    async def stored_at(job: Job) -> datetime | None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await checkpointed(job)
+        except TimeoutError:
+            return None
+
+    asked = jobs[:MOST_ASKED]
+    stored: list[datetime | None] = [None] * len(asked)
+    if len(jobs) > 1:
+        stored = await asyncio.gather(*map(stored_at, asked))
+    lost = {job.id: now - (job.status.started_at or now) for job in jobs}
+    for job, at in zip(asked, stored, strict=True):
+        if at is not None:
+            lost[job.id] = min(lost[job.id], now - at)
+    return lost
+
+
 @dataclass(slots=True)
 class Preempter:
     store: Store
@@ -68,28 +89,9 @@ class Preempter:
         """Write the claims that follow from a cycle."""
         if cycle.shares is None or not (able := candidates(cycle)):
             return
-        lost = await self._losses([admitted[id] for id in able if id in admitted], now)
+        lost = await losses([admitted[id] for id in able if id in admitted], now, self.checkpointed)
         for preemption in preemptions(cycle, lost):
             await self._claim(preemption, cycle, admitted, now)
-
-    async def _losses(self, jobs: list[Job], now: datetime) -> dict[str, timedelta]:
-        """The work of each job since its last stored checkpoint, or since its start."""
-        asked = jobs[:MOST_ASKED]
-        stored: list[datetime | None] = [None] * len(asked)
-        if len(jobs) > 1:
-            stored = await asyncio.gather(*map(self._stored_at, asked))
-        lost = {job.id: now - (job.status.started_at or now) for job in jobs}
-        for job, at in zip(asked, stored, strict=True):
-            if at is not None:
-                lost[job.id] = min(lost[job.id], now - at)
-        return lost
-
-    async def _stored_at(self, job: Job) -> datetime | None:
-        try:
-            async with asyncio.timeout(PATIENCE):
-                return await self.checkpointed(job)
-        except TimeoutError:
-            return None
 
     async def _claim(
         self, preemption: Preemption, cycle: Cycle, admitted: Mapping[str, Job], now: datetime
