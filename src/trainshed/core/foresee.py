@@ -1,12 +1,12 @@
 """foresee: when a waiting job may start, by simulating the queue with the scheduler's own rule. Pure.
 
 `core/why.py` calls it for one job, `service/queue.py` for the first of the queue. It runs three simulations:
-every job ends as early as such jobs ever did, as such jobs usually do, and at its timeout. Where no earlier
-run like one of the jobs that must end is known, no usual time is given. Jobs of higher priority that are
-submitted later are not considered.
+every job ends as early as such jobs ever did, as such jobs usually do, and at its timeout. Where no job of
+the same project ever ran for so long as one of those that must end, no usual time is given. Jobs of higher
+priority that are submitted later are not considered.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -76,7 +76,7 @@ def _eta(
         earliest=earliest,
         likely=usual.at if known else None,
         latest=latest if slow.whole else None,
-        basis=_basis(world, slow, {*usual.ended, *slow.ended}, unknown),
+        basis=_basis(world, slow, {id: guess(id) for id in (*usual.ended, *slow.ended)}),
     )
 
 
@@ -141,25 +141,30 @@ def _or(length: timedelta | None, otherwise: timedelta) -> timedelta:
     return otherwise if length is None else length
 
 
-def _basis(world: World, slow: _SimulatedStart, ended: set[str], unknown: set[str]) -> str:
+def _basis(world: World, slow: _SimulatedStart, ended: Mapping[str, RemainingTime]) -> str:
     """What the estimate is based on, in a few sentences."""
     if not slow.ended and slow.whole:
         return "There is room for it now."
     by_id = {job.id: job for job in (*world.running, *world.waiting)}
     known: dict[str, str] = {}
+    guessed: dict[str, str] = {}
     strange: dict[str, str] = {}
     overdue: dict[str, str] = {}
     for id in sorted(ended):
         name = by_id[id].display_name if id in by_id else id
         name = name if world.shown(id) else UNNAMED
         runs = len(world.history.of(by_id[id])) if id in by_id else 0
-        if id not in unknown and runs:
+        if ended[id].likely is not None and runs and ended[id].is_own:
             known[name] = f"{runs} of '{name}'"
-        elif id in unknown:
+        elif ended[id].likely is not None and not ended[id].is_own:
+            guessed[name] = f"'{name}'"
+        elif ended[id].likely is None:
             (overdue if runs else strange)[name] = f"'{name}'"
     parts: list[str] = []
     if known:
         parts.append(f"From earlier runs: {_listed(known)}.")
+    if guessed:
+        parts.append(f"{_listed(guessed)}: guessed from other jobs of the same user or project.")
     if overdue:
         parts.append(f"{_listed(overdue)}: runs longer than any like it before.")
     if strange:

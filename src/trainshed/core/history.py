@@ -1,5 +1,7 @@
 """How long earlier jobs like this one took: those of the same display name, else of the same program. Pure.
 
+Where none of these ran for so long, those of its user in the project count, else those of the project.
+
 `service/past_runs.py` builds a History from ended jobs; `core/foresee.py`, `core/change.py` and `core/why.py`
 read it. Cancelled jobs are left out: they do not show how long they would have taken.
 """
@@ -24,23 +26,39 @@ class History:
 
     by_name: Mapping[Kin, Lengths] = field(default_factory=dict[Kin, Lengths])
     by_program: Mapping[Kin, Lengths] = field(default_factory=dict[Kin, Lengths])
+    by_user: Mapping[Kin, Lengths] = field(default_factory=dict[Kin, Lengths])
+    by_project: Mapping[Kin, Lengths] = field(default_factory=dict[Kin, Lengths])
 
     def of(self, job: Job) -> Lengths:
         return self.by_name.get(named(job)) or self.by_program.get(program(job)) or ()
 
+    def longer(self, job: Job, elapsed: timedelta) -> tuple[list[timedelta], bool]:
+        """Of the runs most like the job's, those that took longer than it has run; whether they are like it.
+
+        Where none like it did, of those of its user, else of its project.
+        """
+        own = self.of(job)
+        for lengths in (own, self.by_user.get(used_by(job)), self.by_project.get((job.project,))):
+            if lengths and lengths[-1] > elapsed:
+                return [length for length in lengths if length > elapsed], lengths is own
+        return [], False
+
 
 @dataclass(frozen=True, slots=True)
 class RemainingTime:
-    """How much longer a job may run. `likely` is None where no job like it has ended."""
+    """How much longer a job may run. `likely` is None where no job of its project has run for so long."""
 
     least: timedelta
     likely: timedelta | None
     most: timedelta
+    is_own: bool = True  # known from jobs like it; else from others of its user or project
 
 
 def history_of(ended: Iterable[Job]) -> History:
     by_name: dict[Kin, list[timedelta]] = defaultdict(list)
     by_program: dict[Kin, list[timedelta]] = defaultdict(list)
+    by_user: dict[Kin, list[timedelta]] = defaultdict(list)
+    by_project: dict[Kin, list[timedelta]] = defaultdict(list)
     for job in ended:
         status = job.status
         since = status.started_at or status.admitted_at
@@ -49,10 +67,10 @@ def history_of(ended: Iterable[Job]) -> History:
         length = max(status.ended_at - since, timedelta())
         by_name[named(job)].append(length)
         by_program[program(job)].append(length)
-    return History(
-        {kin: tuple(sorted(lengths)) for kin, lengths in by_name.items()},
-        {kin: tuple(sorted(lengths)) for kin, lengths in by_program.items()},
-    )
+        by_user[used_by(job)].append(length)
+        by_project[job.project,].append(length)
+    kins = by_name, by_program, by_user, by_project
+    return History(*({kin: tuple(sorted(lengths)) for kin, lengths in lists.items()} for lists in kins))
 
 
 def named(job: Job) -> Kin:
@@ -63,6 +81,10 @@ def program(job: Job) -> Kin:
     """What the job runs, without its machines and counts."""
     parts = tuple((p.image, p.command, p.args, p.module) for p in job.spec.pools if not p.is_empty)
     return job.project, parts
+
+
+def used_by(job: Job) -> Kin:
+    return job.project, job.submitter
 
 
 def rest(history: History, job: Job, now: datetime) -> RemainingTime:
@@ -76,10 +98,12 @@ def rest(history: History, job: Job, now: datetime) -> RemainingTime:
     since = status.started_at or status.admitted_at or now
     elapsed = max(now - since, zero)
     most = max(scheduling.timeout - elapsed, zero) + scheduling.grace
-    longer = [length - elapsed for length in history.of(job) if length > elapsed]
+    lengths, is_own = history.longer(job, elapsed)
+    longer = [length - elapsed for length in lengths]
     if not longer:
         return RemainingTime(zero, None, most)
-    return RemainingTime(min(quantile(longer, SOON), most), min(quantile(longer, MIDDLE), most), most)
+    least = quantile(longer, SOON) if is_own else zero
+    return RemainingTime(min(least, most), min(quantile(longer, MIDDLE), most), most, is_own)
 
 
 def quantile(lengths: list[timedelta], share: float) -> timedelta:

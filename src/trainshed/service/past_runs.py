@@ -11,10 +11,10 @@ from trainshed.core.job import Job, JobState
 from trainshed.core.ports import Store
 from trainshed.core.query import AllOf, AnyOf, Compare, Condition, JobQuery, Operator, QueryField
 
-MOST_NAMES = 20  # display names whose earlier runs are looked up
+MOST_NAMES = 200  # display names whose earlier runs are looked up
 RUNS_OF_ONE = 20
 LATEST = 200  # ended jobs of a project that are searched for one of the same program
-MOST_PROJECTS = 3
+MOST_PROJECTS = 20
 
 _ENDED: Condition = AnyOf(
     tuple(

@@ -18,6 +18,7 @@ HOUR = Scheduling(timeout=seconds(3600), grace=seconds(30))
 HOLDER = running(a_job(id="h", scheduling=HOUR))
 FULL = a_holder("h", cpus=8, until=at(3600))
 NOW = at(100)
+OTHER = replace(HOLDER.spec, pools=(replace(a_pool(), args=("--other",)),))
 
 
 def ended(job: Job, *lengths: float, state: JobState = JobState.SUCCEEDED) -> list[Job]:
@@ -115,6 +116,26 @@ def test_or_else_that_of_the_same_program():
     past = history_of(ended(HOLDER, 10))
     assert past.of(renamed) == (seconds(10),)
     assert past.of(another) == ()
+
+
+def test_or_else_it_is_guessed_from_other_jobs_of_the_user_or_the_project():
+    job = a_job()
+    others = [replace(item, display_name="other", spec=OTHER) for item in ended(HOLDER, 300, 500, 700)]
+    eta = seen(a_world(job, past=others), job)
+    assert (eta.earliest, eta.likely, eta.latest) == (NOW, at(500), at(3630))
+    assert "'job-h': guessed from other jobs of the same user or project." in eta.basis
+    theirs = [replace(item, submitter="bob", id=f"b{item.id}") for item in ended(HOLDER, 900)]
+    theirs = [replace(item, display_name="other", spec=OTHER) for item in theirs]
+    assert seen(a_world(job, past=[*others, *theirs]), job).likely == at(500)
+    assert seen(a_world(job, past=theirs), job).likely == at(900)
+
+
+def test_a_job_that_outlasts_all_like_it_is_guessed_from_others_that_took_as_long():
+    job = a_job()
+    others = [replace(item, display_name="other", spec=OTHER) for item in ended(HOLDER, 300)]
+    eta = seen(a_world(job, past=[*ended(HOLDER, 50, 60), *others]), job)
+    assert (eta.earliest, eta.likely) == (NOW, at(300))
+    assert "guessed from other jobs" in eta.basis
 
 
 def test_what_was_cancelled_or_never_ran_tells_nothing():
