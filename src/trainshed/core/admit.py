@@ -25,7 +25,7 @@ from functools import partial
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission, Placement
 from trainshed.core.growing_room import GrowingRoom
-from trainshed.core.guarantee import PlacedStake, guarantees
+from trainshed.core.guarantee import Alike, PlacedStake, guarantees
 from trainshed.core.job import Job
 from trainshed.core.place import Room, Way, capacity, eligible, needs, placed, total, ways
 from trainshed.core.refusal import Refusal, in_words
@@ -104,6 +104,7 @@ class Cycle:
     # Of the jobs that were looked at. A job that is asked about with other settings has the same id.
     shapes: dict[str, tuple[Job, Shape]] = field(default_factory=dict[str, tuple[Job, Shape]])
     stakes: dict[str, tuple[Job, Stake]] = field(default_factory=dict[str, tuple[Job, Stake]])
+    alike: dict[Alike, list[Reservation]] | None = None  # who may be stopped, for `core/preempt.py`
     amounts: dict[Kind, Amounts] = field(default_factory=dict[Kind, Amounts])  # what a demand counts for
 
     def __post_init__(self) -> None:

@@ -20,7 +20,9 @@ class GrowingRoom:
         """Changes the room that it is given."""
         self.room = room
         self._counts = [(way, [_SizeCount(way, *size) for size in _sizes(way)]) for way in ways]
-        self._look(room.nodes)
+        for _, counts in self._counts:
+            for count in counts:
+                count.look(room, room.with_gpus(count.need.gpus))  # none fits on the others
 
     def give(self, placements: Collection[Placement]) -> None:
         self.room.give(placements)

@@ -124,29 +124,26 @@ def guarantees(tree: ShareTree, running: Iterable[Stake], waiting: WaitingStakes
     for item in sorted([PlacedStake(stake.place, stake) for stake in running if not stake.is_spot]):
         by_share[item.stake.share].append(item)
     rightful: dict[str, list[Stake]] = {}
+    use = ShareUse(tree, {})  # of those that have a right
     for name in tree.upwards:
         if name != ROOT:
             below = [stake for child in tree.children[name] for stake in rightful[child]]
-            rightful[name] = below + _more_rights(tree, name, below, by_share, waiting)
+            more = [] if use.is_exhausted(name) else _more_rights(use, name, below, by_share, waiting)
+            rightful[name] = below + more
+            if tree.shares[name].is_reserved:
+                use.set_aside(name)
     return Guarantees(tree, {name: frozenset(s.job for s in stakes) for name, stakes in rightful.items()})
 
 
 def _more_rights(
-    tree: ShareTree,
+    use: ShareUse,
     name: str,
     below: list[Stake],
     running: Mapping[str, list[PlacedStake]],
     waiting: WaitingStakes,
 ) -> list[Stake]:
     """The jobs that fit into what is left of the nominal amount of a share, in their order."""
-    use = ShareUse(tree, {})
-    use.take_all(below)
-    for share in tree.reserved:
-        if share != name and name in tree.paths[share]:
-            use.set_aside(share)
-    if use.is_exhausted(name):
-        return []
-    rightful, known = list[Stake](), {stake.job for stake in below}
+    tree, rightful, known = use.tree, list[Stake](), {stake.job for stake in below}
     blocked: dict[
         str, int
     ] = {}  # by share: the priority of a job that does not fit; lower ones have no right
@@ -156,12 +153,14 @@ def _more_rights(
     for _, stake, close in merge(*[running[share] for share in between], *map(waiting, between)):
         if stake.job in known:
             continue
-        is_blocked = stake.priority < blocked.get(stake.share, stake.priority) or _size(stake) in unfit
+        is_blocked = unfit and (
+            stake.priority < blocked.get(stake.share, stake.priority) or _size(stake) in unfit
+        )
         if is_blocked or tree.divided.isdisjoint(stake.amounts):
             close()
         elif _fits(use, stake, between[stake.share]):
             amounts = {item: amount for item, amount in stake.amounts.items() if item in tree.limited}
-            use.count(between[stake.share], stake.user, amounts)
+            use.count(tree.paths[stake.share], stake.user, amounts)
             rightful.append(stake)
             if use.is_exhausted(name):
                 break
@@ -183,7 +182,8 @@ def _fits(use: ShareUse, stake: Stake, shares: tuple[str, ...]) -> bool:
     """Within the limits of these shares, and the nominal amount of the last."""
     if use.exceeds_nominal(shares[-1], stake.amounts):
         return False
-    return not any(use.exceeds_limit(share, stake) for share in shares)
+    bounded = use.tree.bounded
+    return not any(use.exceeds_limit(share, stake) for share in shares if share in bounded)
 
 
 def _is_beyond_limits(tree: ShareTree, stake: Stake) -> bool:

@@ -146,13 +146,14 @@ class Room:
 
         With `within` only these nodes are.
         """
-        names = tuple(self.nodes)
+        names: list[str] = []
         placements: list[Placement] = []
         size: ReplicaSize | None = None
         at = 0
         for need in wanted:
             # Where the replica before needs the same, the nodes before its own have no room for this one.
-            at, size = at if need.size == size else 0, need.size
+            if need.size != size:
+                names, size, at = self.with_gpus(need.gpus), need.size, 0
             while at < len(names) and not self._has_room(need, names[at], within):
                 at += 1
             if at == len(names):
@@ -162,6 +163,10 @@ class Room:
             self.take((place,))
             placements.append(place)
         return tuple(placements)
+
+    def with_gpus(self, number: int) -> list[str]:
+        """The nodes with so many free GPUs, in their order."""
+        return [name for name, ids in self.gpus.items() if len(ids) >= number]
 
     def _has_room(self, need: ReplicaNeed, name: str, within: frozenset[str] | None) -> bool:
         return (

@@ -100,12 +100,9 @@ class _Running:
     @classmethod
     def of(cls, cycle: Cycle, rights: Guarantees) -> "_Running":
         """Who is stopping already is left out."""
-        marked = {item.job for mark in cycle.snapshot.earmarks.values() for item in mark.left}
-        groups: dict[Alike, list[Reservation]] = {}
-        for item in cycle.snapshot.held:
-            if item.stake is not None and not item.is_ending and item.job not in marked:
-                groups.setdefault(rights.alike(item.stake), []).append(item)
-        return cls(rights, groups)
+        if cycle.alike is None:
+            cycle.alike = _alike(cycle, rights)
+        return cls(rights, {alike: list(items) for alike, items in cycle.alike.items()})
 
     def takeable(self, claimant: Stake, use: ShareUse) -> tuple[list[list[Reservation]], set[str]]:
         """The groups of those that may be stopped for the claimant, and who of them only with others of them.
@@ -129,16 +126,21 @@ class _Running:
     def _takeable(
         self, groups: list[list[Reservation]], claimant: Stake, use: ShareUse
     ) -> list[list[Reservation]]:
-        stakes = [(items, items[0].stake) for items in groups]
-        return [
-            items
-            for items, other in stakes
-            if other is not None and self.rights.may_take(claimant, other, use)
-        ]
+        stakes, may_take = [(items, items[0].stake) for items in groups], self.rights.may_take
+        return [items for items, other in stakes if other is not None and may_take(claimant, other, use)]
 
     def remove(self, item: Reservation) -> None:
         assert item.stake is not None
         self.groups[self.rights.alike(item.stake)].remove(item)
+
+
+def _alike(cycle: Cycle, rights: Guarantees) -> dict[Alike, list[Reservation]]:
+    marked = {item.job for mark in cycle.snapshot.earmarks.values() for item in mark.left}
+    groups: dict[Alike, list[Reservation]] = {}
+    for item in cycle.snapshot.held:
+        if item.stake is not None and not item.is_ending and item.job not in marked:
+            groups.setdefault(rights.alike(item.stake), []).append(item)
+    return groups
 
 
 def candidates(cycle: Cycle) -> tuple[str, ...]:
@@ -150,7 +152,6 @@ def candidates(cycle: Cycle) -> tuple[str, ...]:
     for job in cycle.first_refused[:MOST_CLAIMANTS]:
         for items in running.takeable(cycle.stake_of(job), shares.use)[0]:
             able.update([item.job for item in items])
-            items.clear()  # who is able once need not be asked about again
     return tuple([item.job for item in cycle.snapshot.held if item.job in able])
 
 
