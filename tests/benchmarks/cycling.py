@@ -2,7 +2,8 @@
 
 Between two cycles a few jobs end and as many come, so that each has something to decide. The floor is the
 same cycle with 100 jobs waiting: the cost must not grow with the queue. With shares, the machines are divided
-by a tree of 20 shares, some of which limit what one user may have.
+by a tree of 20 shares, some of which limit what one user may have. Counted is CPU time: what others do on the
+machine makes a cycle wait, not work.
 """
 
 import gc
@@ -36,7 +37,7 @@ def _row(more: str, *, shared: bool) -> Row:
     ours = sorted(cycles(WAITING, NODES, CYCLES, shared=shared))
     slowest = ours[int(len(ours) * 0.99)]
     return Row(
-        what=f"cycle, {WAITING:,} waiting x {NODES:,} nodes{more}, p99",
+        what=f"cycle, {WAITING:,} waiting x {NODES:,} nodes{more}, p99 of CPU",
         floor=f"{ms(floor)}, {FEW} waiting",
         ours=ms(ours),
         value=slowest * 1e3,

@@ -202,7 +202,7 @@ class Replay:
         snapshot = self.scheduler.snapshot(now)
         ahead = list(in_turn(snapshot, list(self.scheduler.waiting), now))
         at = ahead.index(next(other for other in ahead if other.id == job.id))
-        ahead = ahead[: at + PASSERS]
+        ahead = ahead[: at + 1 + PASSERS]
         world = World(
             snapshot=snapshot,
             waiting=tuple(ahead),
