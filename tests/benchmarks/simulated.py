@@ -65,7 +65,7 @@ class SimulatedScheduler:
         """What a cycle decides, and nothing of it done yet."""
         cycle = Cycle(self.snapshot(now), now, self.waiting)
         chosen: list[tuple[Job, Admission]] = []
-        for job in self.waiting.in_order(cycle.refused, cycle.turn):
+        for job in cycle.walk(self.waiting):
             if (admission := cycle.answer(job).admission) is not None:
                 chosen.append((job, admission))
             if cycle.is_over:

@@ -18,7 +18,7 @@ from random import Random
 from trainshed.core.fleet import Node
 from trainshed.core.job import Job, JobSpec, Pool, Scheduling
 from trainshed.core.machine import GIB
-from trainshed.core.share import SPOT, Share, ShareTree, share_tree
+from trainshed.core.share import Share, ShareTree, share_tree
 
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)  # a Monday
 DEPARTMENTS, TEAMS = 4, 4  # 20 shares in all: each team has one, and each department
@@ -178,7 +178,7 @@ def _job(random: Random, number: int, at: datetime, program: Program) -> TraceJo
         args=(program.name,),
     )
     scheduling = Scheduling(
-        timeout=program.timeout, priority=program.priority, strategy=SPOT if program.is_spot else ""
+        timeout=program.timeout, priority=program.priority, strategy="SPOT" if program.is_spot else ""
     )
     job = Job(
         id=f"{number:019d}",
