@@ -86,9 +86,8 @@ class Cycle:
 
     snapshot: Snapshot
     now: datetime
-    queue: WaitingJobs = field(
-        default_factory=WaitingJobs
-    )  # all that wait, for their rights where shares are set
+    # All that wait, for their rights where shares are set.
+    queue: WaitingJobs = field(default_factory=WaitingJobs)
     room: Room = field(init=False)
     held: list[Reservation] = field(init=False)
     heads: dict[Sites, Head] = field(default_factory=dict[Sites, Head])
@@ -110,8 +109,7 @@ class Cycle:
     def __post_init__(self) -> None:
         self.room = Room(self.snapshot.nodes)
         self.held = list(self.snapshot.held)
-        kept = [mark.reservation for mark in self.snapshot.earmarks.values()]
-        self.held += kept
+        self.held += [mark.reservation for mark in self.snapshot.earmarks.values()]
         for reservation in self.held:
             self.room.take(reservation.placements)
         if (tree := self.snapshot.tree) is not None:
