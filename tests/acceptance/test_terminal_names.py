@@ -26,6 +26,7 @@ TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")  # in what a program print
 
 COMMANDS: dict[str, list[list[str]]] = {
     "costs": [["costs"], ["costs", "--by", "label:who"]],
+    "quota": [["quota"]],
     "shares": [["shares", "ls"], ["shares", "set", "{folder}/none.toml"]],
     "notify": [["notify", "ls"], ["notify", "rm", HOSTILE]],
     "secrets": [["secrets", "ls"], ["secrets", "rm", HOSTILE]],
