@@ -19,7 +19,7 @@ from trainshed.core.persistent_resource import (
 from trainshed.core.place import EPSILON, Room, needs, total
 from trainshed.core.ports import Backend, Clock, Operation, Store
 from trainshed.core.quota import TRAINING_METRIC, metric
-from trainshed.core.share import ROOT, in_amount, share_tree
+from trainshed.core.share import ROOT, UNDIVIDED, in_amount
 from trainshed.core.share_use import ShareUse, capacities
 from trainshed.service.jobs import check_location, new_id
 from trainshed.service.reserved_shares import ReservedShares
@@ -93,7 +93,7 @@ class PersistentResourceService:
         """Raise Exhausted for more than the machines, or the share of its project, could give it."""
         nodes = await self.backend.nodes()
         wanted, capacity = needs(resource.spec, nodes), capacities(nodes)
-        tree = self.shares() or share_tree(())
+        tree = self.shares() or UNDIVIDED
         share = tree.share_of(resource.project)
         where = "the machines" if share == ROOT else f"share '{share}'"
         lacking = {

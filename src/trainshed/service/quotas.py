@@ -12,7 +12,7 @@ from trainshed.core.job import Job
 from trainshed.core.place import needs
 from trainshed.core.ports import Backend, Store
 from trainshed.core.quota import ShareQuota, quotas
-from trainshed.core.share import ShareTree, share_tree
+from trainshed.core.share import UNDIVIDED, ShareTree
 from trainshed.core.share_use import capacities
 from trainshed.core.snapshot import is_waiting
 
@@ -25,7 +25,7 @@ class QuotaService:
 
     async def of_project(self, project: str) -> tuple[ShareQuota, ...]:
         """Those of its share; of "-" those of the whole server."""
-        tree, nodes = self.shares() or share_tree(()), await self.backend.nodes()
+        tree, nodes = self.shares() or UNDIVIDED, await self.backend.nodes()
         # In a thread: many jobs may wait.
         return await asyncio.to_thread(_count, tree, project, nodes, await self.store.active())
 
