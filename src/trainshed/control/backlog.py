@@ -23,6 +23,7 @@ class Backlog:
     ready: WaitingJobs = field(default_factory=WaitingJobs)
     claimants: dict[str, Job] = field(default_factory=dict[str, Job])  # those that others are stopped for
     spots: set[str] = field(default_factory=set[str])  # jobs that run as spot, or wait to
+    changes: int = 0  # commits so far
     marks: dict[str, int] = field(default_factory=dict[str, int])  # recorded progress of unready jobs
 
     @property
@@ -32,15 +33,15 @@ class Backlog:
 
     def follow(self, job: Job, is_deleted: bool) -> None:
         """Take in what was just committed."""
+        self.changes += 1
         if not is_deleted and is_waiting(job) and job.status.claim is not None:
             self.claimants[job.id] = job
         else:
             self.claimants.pop(job.id, None)
-        if is_deleted or job.is_final:
-            self.spots.discard(job.id)
-        elif job.spec.scheduling.is_spot:
+        if job.spec.scheduling.is_spot:
             self.spots.add(job.id)
         if is_deleted or job.is_final:
+            self.spots.discard(job.id)
             self._forget_waiting(job.id)
             self.admitted.pop(job.id, None)
         elif not is_waiting(job):

@@ -57,6 +57,7 @@ class Scheduler:
     _last: Cycle | None = None  # the last cycle: for whom each waiting job waits
     _nodes: tuple[Node, ...] | None = None
     _holdings: Holdings = field(default_factory=Holdings)
+    _standings: tuple[object, Mapping[str, Standing]] = (None, {})  # and of which state they are
     _unnoted: list[tuple[datetime, str]] = field(
         default_factory=list[tuple[datetime, str]]
     )  # a heap, by when
@@ -229,8 +230,14 @@ class Scheduler:
 
     def standings(self) -> Mapping[str, Standing]:
         """How each running job stands in its share, by id; without shares only those that run as spot."""
-        tree = self.tree()
-        return {} if tree is None else standings(self._begun(tree))
+        tree, backlog = self.tree(), self.backlog
+        if tree is None:
+            return {}
+        # Lists ask for it again and again: it is worked out once for each state of the queue.
+        state = tree, self._nodes, backlog.changes, len(backlog.ready), frozenset(self.freed)
+        if state != self._standings[0]:
+            self._standings = state, standings(self._begun(tree))
+        return self._standings[1]
 
     def share_rows(self) -> tuple[ShareRow, ...]:
         """What each share has, uses and waits for; none where no shares are set."""
