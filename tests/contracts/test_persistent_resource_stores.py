@@ -39,7 +39,8 @@ async def test_a_database_from_before_there_were_resources_is_brought_up(tmp_pat
     await store.close()
     with contextlib.closing(sqlite3.connect(path)) as older:
         older.executescript(
-            "DROP TABLE persistent_resources; DELETE FROM schema_migrations WHERE name LIKE '%persistent_resources'"
+            "DROP TABLE persistent_resources;"
+            "DELETE FROM schema_migrations WHERE name LIKE '%persistent_resources'"
         )
     await store.start()
     try:
