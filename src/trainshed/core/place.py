@@ -42,6 +42,11 @@ class Amount:
     names_gpus: bool = field(default=False, compare=False)  # say "0 GPUs" too: there are some
     kind: str = field(default="", compare=False)  # the type of GPU that alone is counted
 
+    def plus(self, other: "Amount", sign: int = 1) -> "Amount":
+        return Amount(
+            self.cpus + sign * other.cpus, self.memory + sign * other.memory, self.gpus + sign * other.gpus
+        )
+
     def __str__(self) -> str:
         named = self.gpus or self.names_gpus
         what = self.kind or f"GPU{'s' if self.gpus != 1 else ''}"
@@ -104,6 +109,14 @@ class Room:
         twin.cpus, twin.memory, twin.gpus = dict(self.cpus), dict(self.memory), dict(self.gpus)
         return twin
 
+    def part(self, names: Iterable[str]) -> "Room":
+        """A copy of these nodes only."""
+        twin = Room(())
+        for name in names:
+            twin.nodes[name], twin.cpus[name] = self.nodes[name], self.cpus[name]
+            twin.memory[name], twin.gpus[name] = self.memory[name], self.gpus[name]
+        return twin
+
     def free(self, within: frozenset[str] | None = None, kind: str = "") -> Amount:
         """What is free in all. A node that was made smaller than what it runs counts as full.
 
@@ -142,10 +155,7 @@ class Room:
     def place(
         self, wanted: Sequence[ReplicaNeed], within: frozenset[str] | None = None
     ) -> tuple[Placement, ...] | None:
-        """Place every replica or none, and take the room. Nodes are tried in their order.
-
-        With `within` only these nodes are.
-        """
+        """Place every replica or none, and take the room. With `within` only these nodes are tried."""
         names: list[str] = []
         placements: list[Placement] = []
         size: ReplicaSize | None = None
@@ -153,7 +163,7 @@ class Room:
         for need in wanted:
             # Where the replica before needs the same, the nodes before its own have no room for this one.
             if need.size != size:
-                names, size, at = self.with_gpus(need.gpus), need.size, 0
+                names, size, at = self._best_first(need, wanted), need.size, 0
             while at < len(names) and not self._has_room(need, names[at], within):
                 at += 1
             if at == len(names):
@@ -163,6 +173,19 @@ class Room:
             self.take((place,))
             placements.append(place)
         return tuple(placements)
+
+    def _best_first(self, need: ReplicaNeed, wanted: Sequence[ReplicaNeed]) -> list[str]:
+        """The nodes with enough free GPUs for one replica, in the order in which they are tried.
+
+        First those that have room for all of its size, the fullest before: so whole nodes stay free. Then
+        the emptiest: so a gang is on few nodes. Without GPUs nodes are tried in their own order.
+        """
+        names = self.with_gpus(need.gpus)
+        if not need.gpus:
+            return names
+        together = need.gpus * sum([other.size == need.size for other in wanted])
+        free = {name: len(self.gpus[name]) for name in names}
+        return sorted(names, key=lambda name: (0, free[name]) if free[name] >= together else (1, -free[name]))
 
     def with_gpus(self, number: int) -> list[str]:
         """The nodes with so many free GPUs, in their order."""

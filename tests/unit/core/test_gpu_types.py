@@ -45,7 +45,7 @@ def test_a_job_is_placed_where_its_type_is():
 
 
 def test_a_type_that_no_machine_has_is_any_gpu():
-    assert places(answer(job("NVIDIA_H200"), SMALL, LARGE)) == [("a", 1)]
+    assert places(answer(job("NVIDIA_H200", 3), SMALL, LARGE)) == [("a", 3)]
 
 
 def test_a_job_waits_for_its_type_although_others_are_free_and_says_so():

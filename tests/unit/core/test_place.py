@@ -44,6 +44,28 @@ def test_a_gang_spreads_over_nodes_in_their_order():
     assert [p.node for p in placed] == ["a", "a", "b"]
 
 
+def nodes_of(gpus_of_each: list[int], replicas: int, gpus: int) -> list[str]:
+    """On which nodes a gang is, where so many GPUs are free on the nodes a, b, c."""
+    nodes = [
+        a_node(name, cpus=64, gpus=[*map(str, range(number))])
+        for name, number in zip("abc", gpus_of_each, strict=True)
+    ]
+    placed = Room(nodes).place([a_need(i, gpus=gpus) for i in range(replicas)])
+    assert placed is not None
+    return [place.node for place in placed]
+
+
+def test_a_job_with_gpus_is_placed_on_the_fullest_node_so_that_whole_nodes_stay_free():
+    assert nodes_of([8, 2, 4], 1, 1) == ["b"]
+    assert nodes_of([8, 2, 4], 1, 3) == ["c"]
+    assert nodes_of([4, 8, 4], 1, 4) == ["a"]
+
+
+def test_a_gang_with_gpus_is_placed_on_as_few_nodes_as_can_be():
+    assert nodes_of([1, 8, 2], 4, 1) == ["b"] * 4
+    assert nodes_of([4, 1, 3], 6, 1) == ["a"] * 4 + ["c"] * 2
+
+
 def test_one_replica_is_never_split_over_nodes():
     assert Room([a_node("a", cpus=2), a_node("b", cpus=2)]).place([a_need(cpus=3)]) is None
 
