@@ -173,7 +173,9 @@ class Replay:
             progress.saved += kept
             progress.started = None
             self.lost += (ran - kept) * gpus
-            self.scheduler.put_back(id, at)
+            requeue = self.scheduler.put_back(id, at, ran - kept).status.requeue
+            if requeue is not None and requeue.pauses_until is not None:
+                heappush(self._events, (requeue.pauses_until, -1, id))  # of no attempt: a cycle is due then
         else:
             self.used -= ran * gpus  # it is being stopped: what it would have ended with does not count
 

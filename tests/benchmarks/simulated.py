@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 
 from trainshed.core.admit import Cycle
 from trainshed.core.fleet import Admission, Claim, Fit, Node
-from trainshed.core.job import Closing, Job, JobState, Outcome, Requeue, Status
+from trainshed.core.job import Closing, Job, JobState, Outcome, Status
+from trainshed.core.pause import requeue_of
 from trainshed.core.preempt import candidates, preemptions
 from trainshed.core.share import ShareTree
 from trainshed.core.snapshot import Holdings, Snapshot, snapshot_of
@@ -32,6 +33,7 @@ class SimulatedScheduler:
 
     def start(self, job: Job, admission: Admission, now: datetime) -> Job:
         status = Status(
+            requeue=job.status.requeue,
             state=JobState.RUNNING,
             attempt=job.status.attempt,
             admission=admission,
@@ -47,10 +49,12 @@ class SimulatedScheduler:
         job = self.running.pop(id)
         return replace(job, status=replace(job.status, state=JobState.SUCCEEDED, ended_at=now))
 
-    def put_back(self, id: str, now: datetime) -> Job:
+    def put_back(self, id: str, now: datetime, lost: timedelta) -> Job:
         """A job that was preempted has stopped: it waits again."""
         job = self.running.pop(id)
-        status = Status(attempt=job.status.attempt + 1, requeue=Requeue(at=now, message="Preempted."))
+        ran = now - (job.status.started_at or now)
+        requeue = requeue_of(job.status.requeue, "Preempted.", ran, lost, now)
+        status = Status(attempt=job.status.attempt + 1, requeue=requeue)
         again = replace(job, status=status)
         self.waiting.put(again)
         return again

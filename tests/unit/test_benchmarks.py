@@ -23,7 +23,7 @@ def test_a_tree_has_twenty_shares_and_the_root():
 
 def test_every_job_of_a_replayed_trace_runs_to_its_end_and_no_work_is_counted_twice():
     items = trace(3, 150, 0.1)
-    replay = Replay(items, machines_for(items, 0.1, 0.9), asked=5)
+    replay = Replay(items, machines_for(items, 0.1, 2.0), asked=5)
     replay.play()
     assert not replay.scheduler.running
     assert not len(replay.scheduler.waiting)

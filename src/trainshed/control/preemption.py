@@ -32,20 +32,21 @@ async def never(_: Job) -> datetime | None:
     return None
 
 
+async def stored_at(job: Job, checkpointed: Checkpointed) -> datetime | None:
+    """When its last checkpoint was stored; None where that is not known in time."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await checkpointed(job)
+    except TimeoutError:
+        return None
+
+
 async def losses(jobs: list[Job], now: datetime, checkpointed: Checkpointed) -> dict[str, timedelta]:
     """The work of each job since its last stored checkpoint, or since its start."""
-
-    async def stored_at(job: Job) -> datetime | None:
-        try:
-            async with asyncio.timeout(PATIENCE):
-                return await checkpointed(job)
-        except TimeoutError:
-            return None
-
     asked = jobs[:MOST_ASKED]
     stored: list[datetime | None] = [None] * len(asked)
     if len(jobs) > 1:
-        stored = await asyncio.gather(*map(stored_at, asked))
+        stored = await asyncio.gather(*[stored_at(job, checkpointed) for job in asked])
     lost = {job.id: now - (job.status.started_at or now) for job in jobs}
     for job, at in zip(asked, stored, strict=True):
         if at is not None:
@@ -127,7 +128,9 @@ class Preempter:
         status = victim.status
         if status.closing is not None or status.cancel_asked_at is not None or victim.is_final:
             return
-        closing = closings.preempted(f"Preempted by {self._called(claimant, victim)}. {rule}", now)
+        stored, started = await stored_at(victim, self.checkpointed), status.started_at
+        lost = None if started is None else now - max(started, stored or started)
+        closing = closings.preempted(f"Preempted by {self._called(claimant, victim)}. {rule}", now, lost)
         assert closing.failure is not None
         event = Event(
             at=now,

@@ -149,7 +149,14 @@ class Scheduler:
                 await self._note_budget(job, now)
             else:
                 await self._note_preparing(job, readiness, now)
-        return await self._note_refusals(now)
+        due = [await self._note_refusals(now), self._pauses_until()]
+        return min((at for at in due if at is not None), default=None)
+
+    def _pauses_until(self) -> datetime | None:
+        """When the first of the jobs that pause may start again."""
+        refusals = self._last.single.values() if self._last is not None else ()
+        times = [r.starts_by for r in refusals if r.reason is Reason.PAUSES and r.starts_by is not None]
+        return min(times, default=None)
 
     def _notice(self, nodes: tuple[Node, ...]) -> None:
         """If the machines have changed, try again the shapes that fitted none."""

@@ -25,15 +25,16 @@ from functools import partial
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission, Placement
 from trainshed.core.growing_room import GrowingRoom
-from trainshed.core.guarantee import Alike, PlacedStake, guarantees
+from trainshed.core.guarantee import PlacedStake, guarantees
 from trainshed.core.job import Job
 from trainshed.core.place import Room, Way, capacity, eligible, needs, placed, total, ways
 from trainshed.core.refusal import Refusal, in_words
 from trainshed.core.shape import Kind, Shape, Sites, order, shape_of
-from trainshed.core.share import Amounts, Stake, amounts_of
+from trainshed.core.share import Amounts, Stake, amounts_of, stake_of
 from trainshed.core.share_cycle import ShareCycle, Turn
 from trainshed.core.share_use import ShareUse, capacities
 from trainshed.core.snapshot import Reservation, Snapshot
+from trainshed.core.takeable import RunningJobs
 from trainshed.core.waiting_jobs import WaitingJobs
 
 MOST_BEHIND = 200  # how many shapes behind the head are refused before a cycle ends: bounds its cost
@@ -98,12 +99,11 @@ class Cycle:
     far: Refusal | None = None  # the refusal of all jobs that are not tried
     ways: dict[Kind, tuple[Way, ...]] = field(default_factory=dict[Kind, tuple[Way, ...]])
     shares: ShareCycle | None = None  # where shares are set
-    claimed: dict[str, Refusal] = field(default_factory=dict[str, Refusal])  # where others are being stopped
+    single: dict[str, Refusal] = field(default_factory=dict[str, Refusal])  # of jobs, whatever their shape
     first_refused: list[Job] = field(default_factory=list[Job])  # of each shape, where shares are set
     # Of the jobs that were looked at. A job that is asked about with other settings has the same id.
-    shapes: dict[str, tuple[Job, Shape]] = field(default_factory=dict[str, tuple[Job, Shape]])
     stakes: dict[str, tuple[Job, Stake]] = field(default_factory=dict[str, tuple[Job, Stake]])
-    alike: dict[Alike, list[Reservation]] | None = None  # who may be stopped, for `core/preempt.py`
+    running: RunningJobs | None = None  # who may be stopped, for `core/preempt.py`
     amounts: dict[Kind, Amounts] = field(default_factory=dict[Kind, Amounts])  # what a demand counts for
 
     def __post_init__(self) -> None:
@@ -124,7 +124,7 @@ class Cycle:
         twin.room, twin.held = self.room.copy(), list(self.held)
         twin.shares = self.shares.copy() if self.shares is not None else None
         twin.refused, twin.full, twin.heads = dict(self.refused), dict(self.full), dict(self.heads)
-        twin.claimed, twin.first_refused = dict(self.claimed), list(self.first_refused)
+        twin.single, twin.first_refused = dict(self.single), list(self.first_refused)
         return twin
 
     @property
@@ -162,6 +162,9 @@ class Cycle:
     def answer(self, job: Job) -> AdmissionResult:
         if (result := self._answer_claimant(job)) is not None:
             return result
+        if self.shares and (until := self.shares.pauses_until(self.stake_of(job), job.status.requeue)):
+            refusal = self.single[job.id] = Refusal(reason=Reason.PAUSES, starts_by=until)
+            return AdmissionResult(job=job, refusal=refusal)
         shape = self._shape(job)
         was_refused = shape in self.refused
         result = self._answer(job, shape)
@@ -188,7 +191,7 @@ class Cycle:
             return self._admitted(job, self._reservation(job, placements, stake), way)
         if not mark.left:  # nothing more comes free for it: it loses its claim, and waits as any other
             refusal = self._no_room(ways, None) if ways else self._too_large(job, shape[2])
-            self.claimed[job.id] = refusal
+            self.single[job.id] = refusal
             return AdmissionResult(job=job, refusal=refusal)
         self.held.append(mine)
         self.room.take(mine.placements)
@@ -201,7 +204,7 @@ class Cycle:
             more_holders=max(0, len(stopping) - NAMED),
             starts_by=max(item.until for item in mark.left),
         )
-        self.claimed[job.id] = refusal
+        self.single[job.id] = refusal
         return AdmissionResult(job=job, refusal=refusal)
 
     def _answer(self, job: Job, shape: Shape) -> AdmissionResult:
@@ -271,8 +274,8 @@ class Cycle:
 
     def refusal_of(self, job: Job) -> Refusal | None:
         """Why the job was not admitted, after the cycle; None for a job that the cycle has no refusal for."""
-        if job.id in self.claimed:
-            return self.claimed[job.id]
+        if job.id in self.single:
+            return self.single[job.id]
         shape = self._shape(job)
         if (head := self.heads.get(shape[2])) is not None and job.id == head.job.id:
             return head.refusal
@@ -283,11 +286,7 @@ class Cycle:
         return self._far_behind() if self.is_over else None
 
     def _shape(self, job: Job) -> Shape:
-        known = self.shapes.get(job.id)
-        if known is None or known[0] is not job:
-            known = job, shape_of(job, self.snapshot.sites.get(job.id, ()), self.snapshot.tree)
-            self.shapes[job.id] = known
-        return known[1]
+        return self.queue.shape(job) or shape_of(job, self.snapshot.sites.get(job.id, ()), self.snapshot.tree)
 
     def stake_of(self, job: Job) -> Stake:
         """What a waiting job will count for in its share."""
@@ -297,12 +296,11 @@ class Cycle:
         return known[1]
 
     def _stake(self, job: Job) -> Stake:
-        tree, shape = self.snapshot.tree, self._shape(job)
-        assert tree is not None
+        shape = self._shape(job)
         if (kind := (shape[0], shape[2])) not in self.amounts:
             possible = self._ways(job, kind)
             self.amounts[kind] = amounts_of(job.spec, possible[0].wanted if possible else needs(job.spec))
-        return tree.stake_of(job, self.amounts[kind])
+        return stake_of(job, self.amounts[kind], shape[3])
 
     def ways_of(self, job: Job) -> tuple[Way, ...]:
         shape = self._shape(job)
@@ -353,7 +351,7 @@ class Cycle:
         later = GrowingRoom(ways, room.copy())
         for reservation in sorted(reservations, key=lambda h: h.until):
             later.give(reservation.placements)
-            if later.placed() is not None:
+            if later.has_room():
                 return max(reservation.until, self.now)
         return None
 

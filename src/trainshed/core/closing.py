@@ -14,12 +14,12 @@ from trainshed.core.job import (
     Job,
     JobState,
     Outcome,
-    Requeue,
     RestartRule,
     Status,
     planned_replicas,
 )
 from trainshed.core.obstacle import Obstacle
+from trainshed.core.pause import requeue_of
 from trainshed.core.readiness import Readiness
 from trainshed.core.replica import Replica
 from trainshed.core.restart import INTERRUPTIONS, PROGRESS, STARTS, backoff, interruptions
@@ -94,9 +94,9 @@ def retry(replica: Replica, now: datetime) -> Closing:
     return Closing(outcome=Outcome.RETRY, since=now, failure=failure)
 
 
-def preempted(message: str, now: datetime) -> Closing:
+def preempted(message: str, now: datetime, lost: timedelta | None = None) -> Closing:
     failure = Failure(reason=Reason.PREEMPTED, message=message)
-    return Closing(outcome=Outcome.PREEMPTED, since=now, failure=failure)
+    return Closing(outcome=Outcome.PREEMPTED, since=now, failure=failure, lost=lost)
 
 
 def unprepared(readiness: Readiness, now: datetime) -> Closing:
@@ -179,10 +179,16 @@ def next_attempt(job: Job, status: Status, closing: Closing, now: datetime) -> t
 def requeued(job: Job, status: Status, closing: Closing, now: datetime) -> tuple[Status, Event]:
     """Back in the queue, at its old place. The next attempt counts as no retry."""
     number, why = status.attempt + 1, closing.failure.message if closing.failure else ""
+    ran = closing.since - (status.started_at or closing.since)
+    requeue = requeue_of(status.requeue, why, ran, closing.lost, now, job.spec.scheduling.max_wait)
     text = (
         f"{why} It is in the queue again, resumes from its last checkpoint, and this counts as none of its "
         f"{job.spec.scheduling.restart.job_retries} retries."
     )
+    if requeue.pauses_until is not None:
+        text += (
+            f" It had stored no checkpoint, so it pauses until {requeue.pauses_until:%Y-%m-%d %H:%M:%S} UTC."
+        )
     ended = {(r.pool, r.index): r.as_ended(status.attempt) for r in status.replicas}
     waits = replace(
         status,
@@ -192,7 +198,7 @@ def requeued(job: Job, status: Status, closing: Closing, now: datetime) -> tuple
         admission=None,
         closing=None,
         hang=None,
-        requeue=Requeue(at=now, message=why),
+        requeue=requeue,
         waiting=Waiting(reason=Reason.PREEMPTED, message=text, remedy="It starts again by itself."),
         replicas=tuple(replace(r, previous=ended.get((r.pool, r.index))) for r in planned_replicas(job.spec)),
         preparing_since=None,

@@ -101,6 +101,7 @@ def _simulate(
     now, running = world.now, {h.job: h for h in world.snapshot.held}
     ends = {id: now + length(id) for id in running}
     waiting, missing = WaitingJobs(queue, world.snapshot.sites, world.snapshot.tree), set(wanted)
+    pauses = [at for job in queue if job.status.requeue and (at := job.status.requeue.pauses_until)]
     starts: dict[str, _SimulatedStart] = {}
     ended: list[str] = []
     work = 0
@@ -128,9 +129,10 @@ def _simulate(
                     return starts
         for id in running:
             waiting.remove(id)
-        if not running:
+        later = [*ends.values(), *(until for until in pauses if until > now)]
+        if not later:
             return starts | dict.fromkeys(missing, _SimulatedStart(None))
-        now = max(now, min(ends.values()))
+        now = max(now, min(later))
         for id in [id for id, at in ends.items() if at <= now]:
             ended.append(id)
             del running[id], ends[id]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from trainshed.core.fleet import Node, Placement
-from trainshed.core.place import ReplicaNeed, Room, Way, may_use, placed
+from trainshed.core.place import Amount, ReplicaNeed, Room, Way, may_use
 
 SLACK = 1e-6  # of a CPU: a count may be too large, and is never too small
 
@@ -19,7 +19,7 @@ class GrowingRoom:
     def __init__(self, ways: tuple[Way, ...], room: Room) -> None:
         """Changes the room that it is given."""
         self.room = room
-        self._counts = [(way, [_SizeCount(way, *size) for size in _sizes(way)]) for way in ways]
+        self._counts = [(way, [SizeCount(way, *size) for size in _sizes(way)]) for way in ways]
         for _, counts in self._counts:
             for count in counts:
                 count.look(room, room.with_gpus(count.need.gpus))  # none fits on the others
@@ -32,10 +32,21 @@ class GrowingRoom:
         self.room.take(placements)
         self._look({place.node for place in placements})
 
-    def placed(self) -> tuple[Placement, ...] | None:
-        """Where the job would be now; None where there is no room. Takes nothing."""
-        ways = [way for way, counts in self._counts if all(count.is_enough for count in counts)]
-        return placed(ways, self.room.copy())[1] if ways else None
+    def has_room(self) -> bool:
+        """Whether the job could be placed now. Takes nothing."""
+        return any(
+            all(c.is_enough for c in counts) and self._fits(way, counts) for way, counts in self._counts
+        )
+
+    def _fits(self, way: Way, counts: "list[SizeCount]") -> bool:
+        names: Collection[str] = {name for count in counts for name in count.on}
+        if len(counts) > 1:  # then it matters in which order nodes are tried
+            names = [name for name in self.room.nodes if name in names]
+        return self.room.part(names).place(way.wanted, way.nodes) is not None
+
+    def missing(self) -> "SizeCount | None":
+        """A size of which not all replicas have room; None where the counts say that all have."""
+        return next((count for _, counts in self._counts for count in counts if not count.is_enough), None)
 
     def _look(self, names: Collection[str]) -> None:
         for _, counts in self._counts:
@@ -43,13 +54,13 @@ class GrowingRoom:
                 count.look(self.room, names)
 
 
-class _SizeCount:
+class SizeCount:
     """How many replicas of one size fit at most: on each node, and in all."""
 
     def __init__(self, way: Way, need: ReplicaNeed, wanted: int) -> None:
         self.way, self.need, self.wanted = way, need, wanted
         self._fitting = 0
-        self._on: dict[str, int] = {}
+        self.on: dict[str, int] = {}  # only nodes on which one fits
 
     @property
     def is_enough(self) -> bool:
@@ -58,18 +69,25 @@ class _SizeCount:
     def look(self, room: Room, names: Collection[str]) -> None:
         for name in names:
             if (node := room.nodes.get(name)) is not None:
-                number = self._number(room, node)
-                self._fitting += number - self._on.get(name, 0)
-                self._on[name] = number
+                number = self._number(node, room.cpus[name], room.memory[name], len(room.gpus[name]))
+                self._fitting += number - self.on.pop(name, 0)
+                if number:
+                    self.on[name] = number
 
-    def _number(self, room: Room, node: Node) -> int:
-        need, name, number = self.need, node.name, self.wanted
+    def fits_more(self, room: Room, name: str, given: Amount) -> bool:
+        """Whether one more has room on this node once so much is given back there."""
+        cpus, memory = room.cpus[name] + given.cpus, room.memory[name] + given.memory
+        gpus = len(room.gpus[name]) + given.gpus
+        return self._number(room.nodes[name], cpus, memory, gpus) > self.on.get(name, 0)
+
+    def _number(self, node: Node, cpus: float, memory: int, gpus: int) -> int:
+        need, number = self.need, self.wanted
         if need.gpus:
-            number = min(number, len(room.gpus[name]) // need.gpus)
+            number = min(number, gpus // need.gpus)
         if need.memory and number:
-            number = min(number, room.memory[name] // need.memory)
+            number = min(number, memory // need.memory)
         if need.cpus and number:
-            number = min(number, int((room.cpus[name] + SLACK) / need.cpus))
+            number = min(number, int((cpus + SLACK) / need.cpus))
         return number if number > 0 and may_use(need, node, self.way.nodes) else 0
 
 

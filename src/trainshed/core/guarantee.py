@@ -17,6 +17,7 @@ from enum import StrEnum
 from heapq import merge
 from typing import NamedTuple, TypeAlias
 
+from trainshed.core.place import EPSILON
 from trainshed.core.share import ROOT, ShareTree, Stake
 from trainshed.core.share_use import ShareUse
 
@@ -65,6 +66,9 @@ class Guarantees:
             return Standing.GUARANTEED
         own = stake.share != ROOT and not self.tree.is_parted(stake.share)
         return Standing.GUARANTEED if own and self.is_safe(stake, stake.share) else Standing.BORROWED
+
+    def is_guaranteed(self, stake: Stake) -> bool:
+        return self.standing(stake) is Standing.GUARANTEED
 
     def alike(self, stake: Stake) -> Alike:
         """Of two that run and are alike, any other may take both or none."""
@@ -130,6 +134,9 @@ def guarantees(tree: ShareTree, running: Iterable[Stake], waiting: WaitingStakes
             below = [stake for child in tree.children[name] for stake in rightful[child]]
             more = [] if use.is_exhausted(name) else _more_rights(use, name, below, by_share, waiting)
             rightful[name] = below + more
+            known = {stake.job for stake in more}
+            for share in {stake.share for stake in more}:  # those above need not look at these again
+                by_share[share] = [item for item in by_share[share] if item.stake.job not in known]
             if tree.shares[name].is_reserved:
                 use.set_aside(name)
     return Guarantees(tree, {name: frozenset(s.job for s in stakes) for name, stakes in rightful.items()})
@@ -144,13 +151,12 @@ def _more_rights(
 ) -> list[Stake]:
     """The jobs that fit into what is left of the nominal amount of a share, in their order."""
     tree, rightful, known = use.tree, list[Stake](), {stake.job for stake in below}
-    blocked: dict[
-        str, int
-    ] = {}  # by share: the priority of a job that does not fit; lower ones have no right
+    # By share: the priority of a job that does not fit. Lower ones have no right.
+    blocked: dict[str, int] = {}
     unfit: set[object] = set()
-    # From each share that this one has below it, or is, up to it.
-    between = {share: path[: path.index(name) + 1] for share, path in tree.paths.items() if name in path}
-    for _, stake, close in merge(*[running[share] for share in between], *map(waiting, between)):
+    left = _AmountsLeft(use, name)
+    shares = [share for share, path in tree.paths.items() if name in path]
+    for _, stake, close in merge(*[running[share] for share in shares], *map(waiting, shares)):
         if stake.job in known:
             continue
         is_blocked = unfit and (
@@ -158,11 +164,9 @@ def _more_rights(
         )
         if is_blocked or tree.divided.isdisjoint(stake.amounts):
             close()
-        elif _fits(use, stake, between[stake.share]):
-            amounts = {item: amount for item, amount in stake.amounts.items() if item in tree.limited}
-            use.count(tree.paths[stake.share], stake.user, amounts)
+        elif left.take(stake):
             rightful.append(stake)
-            if use.is_exhausted(name):
+            if left.is_nothing:
                 break
         else:
             close()
@@ -171,19 +175,53 @@ def _more_rights(
             unfit.add(_size(stake))
             if len(unfit) >= MOST_UNFIT:
                 break
+    use.take_all(rightful)
     return rightful
+
+
+class _AmountsLeft:
+    """What is left of the nominal amount of a share, and of the limits of it and of those below it."""
+
+    def __init__(self, use: ShareUse, name: str) -> None:
+        self._use, self._name = use, name
+        self._nominal = use.nominal_left(name)
+        self._limits: dict[tuple[str, str], dict[str, float]] = {}  # by share and user; "" for all users
+        # For those that are counted alike: where, and what of it.
+        self._bounds: dict[tuple[str, ...], list[tuple[dict[str, float], str]]] = {}
+
+    @property
+    def is_nothing(self) -> bool:
+        return max(self._nominal.values(), default=0) < 2 * EPSILON
+
+    def take(self, stake: Stake) -> bool:
+        """Whether there is so much left, which is taken then."""
+        amounts, key = stake.amounts, (stake.share, stake.user, *stake.amounts)
+        if key not in self._bounds:
+            self._bounds[key] = self._bounds_of(stake)
+        bounds = self._bounds[key]
+        for left, item in bounds:
+            if left[item] < amounts[item]:
+                return False
+        for left, item in bounds:
+            left[item] -= amounts[item]
+        return True
+
+    def _bounds_of(self, stake: Stake) -> list[tuple[dict[str, float], str]]:
+        tree = self._use.tree
+        path, amounts = tree.paths[stake.share], [self._nominal]
+        for share in path[: path.index(self._name) + 1]:
+            if share not in tree.bounded:
+                continue
+            for user in {"", stake.user}:
+                left = self._limits.setdefault((share, user), self._use.limits_left(share, user))
+                if not user and tree.shares[share].is_reserved:  # of what it does not name it has nothing
+                    left.update({item: EPSILON for item in stake.amounts if item not in left})
+                amounts.append(left)
+        return [(left, item) for left in amounts for item in left if item in stake.amounts]
 
 
 def _size(stake: Stake) -> tuple[object, ...]:
     return stake.share, stake.user, *stake.amounts.items()
-
-
-def _fits(use: ShareUse, stake: Stake, shares: tuple[str, ...]) -> bool:
-    """Within the limits of these shares, and the nominal amount of the last."""
-    if use.exceeds_nominal(shares[-1], stake.amounts):
-        return False
-    bounded = use.tree.bounded
-    return not any(use.exceeds_limit(share, stake) for share in shares if share in bounded)
 
 
 def _is_beyond_limits(tree: ShareTree, stake: Stake) -> bool:

@@ -145,6 +145,7 @@ class Closing:
     outcome: Outcome
     since: datetime
     failure: Failure | None = None
+    lost: timedelta | None = None  # the work since its last checkpoint, where it is preempted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +154,8 @@ class Requeue:
 
     at: datetime
     message: str
+    in_vain: int = 0  # how often in a row it had stored nothing of its run
+    pauses_until: datetime | None = None  # before that it starts only where it has a right to its share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,30 +9,24 @@ Of those that may be stopped it takes first the spot jobs, then those that borro
 priority, then those that lose the least work since their last stored checkpoint. It spares whom it can.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from heapq import merge
-from itertools import islice
-from typing import TypeAlias
 
 from trainshed.core.admit import Cycle
 from trainshed.core.fleet import Placement
-from trainshed.core.growing_room import GrowingRoom
-from trainshed.core.guarantee import Alike, Guarantees, Standing
+from trainshed.core.guarantee import Guarantees
 from trainshed.core.job import Job
 from trainshed.core.place import Room, Way, placed
 from trainshed.core.share import Stake
 from trainshed.core.share_cycle import ShareCycle
 from trainshed.core.share_use import ShareUse
 from trainshed.core.snapshot import Reservation
+from trainshed.core.takeable import JobGroup, RunningJobs
+from trainshed.core.victims import VictimChoice
 
-MOST_CLAIMANTS = 20  # in a cycle; the next one follows at once
-MOST_CANDIDATES = 200  # of one claimant
-_STANDINGS = list(Standing)[::-1]  # spot, borrowed, guaranteed
-_NONE = timedelta()
-
-Price: TypeAlias = tuple[int, int, timedelta, float, str]
+MOST_CLAIMANTS = 20  # that are looked at in a cycle
+MOST_CLAIMS = 5  # in a cycle; the next one follows at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,91 +62,26 @@ class _Machines:
         return placed(ways, self.room.copy())[1]
 
 
-@dataclass(slots=True)
-class _StopTrial:
-    """A copy of the machines, on which jobs are stopped to see whether the claimant starts then."""
-
-    room: GrowingRoom
-    use: ShareUse
-    stake: Stake
-
-    def stop(self, item: Reservation) -> None:
-        self.room.give(item.placements)
-        if item.stake is not None:
-            self.use.give(item.stake)
-
-    def spare(self, item: Reservation) -> None:
-        self.room.take(item.placements)
-        if item.stake is not None:
-            self.use.take(item.stake)
-
-    def starts(self) -> bool:
-        return self.use.shortage(self.stake) is None and self.room.placed() is not None
-
-
-@dataclass(slots=True)
-class _Running:
-    """The jobs that may be asked to stop, those of whom others may take alike together."""
-
-    rights: Guarantees
-    groups: dict[Alike, list[Reservation]]
-
-    @classmethod
-    def of(cls, cycle: Cycle, rights: Guarantees) -> "_Running":
-        """Who is stopping already is left out."""
-        if cycle.alike is None:
-            cycle.alike = _alike(cycle, rights)
-        return cls(rights, {alike: list(items) for alike, items in cycle.alike.items()})
-
-    def takeable(self, claimant: Stake, use: ShareUse) -> tuple[list[list[Reservation]], set[str]]:
-        """The groups of those that may be stopped for the claimant, and who of them only with others of them.
-
-        A share that takes its own back must not have more than that then. So who borrows in it goes too.
-        """
-        groups = [items for items in self.groups.values() if items]
-        taken = self._takeable(groups, claimant, use)
-        path, only_with = self.rights.tree.paths[claimant.share], set[str]()
-        if not any(self.rights.has_right(claimant, share) for share in path):
-            return taken, only_with
-        more, use = taken, use.copy()
-        while more:
-            use.take_all((item.stake for items in more for item in items if item.stake is not None), -1)
-            known = {id(items) for items in taken}
-            more = self._takeable([items for items in groups if id(items) not in known], claimant, use)
-            taken = taken + more
-            only_with.update(item.job for items in more for item in items)
-        return taken, only_with
-
-    def _takeable(
-        self, groups: list[list[Reservation]], claimant: Stake, use: ShareUse
-    ) -> list[list[Reservation]]:
-        stakes, may_take = [(items, items[0].stake) for items in groups], self.rights.may_take
-        return [items for items, other in stakes if other is not None and may_take(claimant, other, use)]
-
-    def remove(self, item: Reservation) -> None:
-        assert item.stake is not None
-        self.groups[self.rights.alike(item.stake)].remove(item)
-
-
-def _alike(cycle: Cycle, rights: Guarantees) -> dict[Alike, list[Reservation]]:
-    marked = {item.job for mark in cycle.snapshot.earmarks.values() for item in mark.left}
-    groups: dict[Alike, list[Reservation]] = {}
-    for item in cycle.snapshot.held:
-        if item.stake is not None and not item.is_ending and item.job not in marked:
-            groups.setdefault(rights.alike(item.stake), []).append(item)
-    return groups
+def _running(cycle: Cycle, rights: Guarantees) -> RunningJobs:
+    """Without who is stopping already. The caller may remove jobs."""
+    if cycle.running is None:
+        marked = {item.job for mark in cycle.snapshot.earmarks.values() for item in mark.left}
+        others = [item for item in cycle.snapshot.held if not item.is_ending and item.job not in marked]
+        cycle.running = RunningJobs.of(others, rights)
+    return cycle.running.copy()
 
 
 def candidates(cycle: Cycle) -> tuple[str, ...]:
     """The jobs that a claim of this cycle might stop."""
     if (shares := cycle.shares) is None:
         return ()
-    running = _Running.of(cycle, shares.rights)
-    able: set[str] = set()
+    running = _running(cycle, shares.rights)
+    able: dict[int, JobGroup] = {}
     for job in cycle.first_refused[:MOST_CLAIMANTS]:
-        for items in running.takeable(cycle.stake_of(job), shares.use)[0]:
-            able.update([item.job for item in items])
-    return tuple([item.job for item in cycle.snapshot.held if item.job in able])
+        for groups in running.takeable(cycle.stake_of(job), shares.use):
+            able.update((id(group), group) for group in groups)
+    jobs = {item.job for group in able.values() for item in group.items}
+    return tuple([item.job for item in cycle.snapshot.held if item.job in jobs])
 
 
 def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption, ...]:
@@ -160,8 +89,7 @@ def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption
     shares = cycle.shares
     if shares is None:
         return ()
-    machines, running = _once_stopped(cycle, shares), _Running.of(cycle, shares.rights)
-    price = _prices(shares.rights, lost)
+    machines, running = _once_stopped(cycle, shares), _running(cycle, shares.rights)
     decided: list[Preemption] = []
     for job in cycle.first_refused[:MOST_CLAIMANTS]:
         stake, ways = cycle.stake_of(job), cycle.ways_of(job)
@@ -171,7 +99,7 @@ def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption
             # It starts when those have stopped that are being stopped anyway.
             machines.take(_reservation(cycle, job, stake, places))
             continue
-        victims = _victims(machines, running, price, ways, stake)
+        victims = _victims(machines, running, lost, ways, stake)
         if not victims:
             continue
         for item in victims:
@@ -181,63 +109,28 @@ def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption
         assert places is not None
         machines.take(_reservation(cycle, job, stake, places))
         decided.append(Preemption(job, victims, places))
+        if len(decided) == MOST_CLAIMS:
+            break
     return tuple(decided)
-
-
-def _prices(rights: Guarantees, lost: Mapping[str, timedelta]) -> Callable[[Reservation], Price]:
-    """Who has the smallest price is stopped first. It is worked out once for each job."""
-    known: dict[str, Price] = {}
-
-    def price(item: Reservation) -> Price:
-        if item.job not in known:
-            assert item.stake is not None
-            standing = _STANDINGS.index(rights.standing(item.stake))
-            size = -sum(place.cpus for place in item.placements)
-            loss = lost.get(item.job, _NONE)
-            known[item.job] = standing, item.stake.priority, loss, size, item.job
-        return known[item.job]
-
-    return price
 
 
 def _victims(
     machines: _Machines,
-    running: _Running,
-    price: Callable[[Reservation], Price],
+    running: RunningJobs,
+    lost: Mapping[str, timedelta],
     ways: tuple[Way, ...],
     stake: Stake,
 ) -> tuple[Reservation, ...]:
     """The jobs to stop so that this one starts; none where that is not allowed, or not enough."""
-    groups, only_with = running.takeable(stake, machines.use)
-    if not groups:
-        return ()
-    for items in groups:
-        items.sort(key=price)
-    trial = _StopTrial(GrowingRoom(ways, machines.room.copy()), machines.use.copy(), stake)
-    chosen: list[Reservation] = []
 
-    def is_enough() -> bool:
-        """Whether the job starts, and a rule allows to stop each of those."""
-        others = (item.stake for item in chosen if item.job in only_with)
-        return trial.starts() and all(
-            other is not None and running.rights.may_take(stake, other, trial.use) for other in others
-        )
+    def may_stop(item: Reservation, use: ShareUse) -> bool:
+        return item.stake is not None and running.rights.may_take(stake, item.stake, use)
 
-    for item in islice(merge(*groups, key=price), MOST_CANDIDATES):
-        trial.stop(item)
-        chosen.append(item)
-        if is_enough():
-            break
-    else:
-        return ()
-    for item in chosen[-2::-1]:  # the last one was needed
-        at = chosen.index(item)
-        del chosen[at]
-        trial.spare(item)
-        if not is_enough():
-            trial.stop(item)
-            chosen.insert(at, item)
-    return tuple(chosen)
+    alone, with_others = running.takeable(stake, machines.use)
+    choice = VictimChoice(ways, stake, machines.room, machines.use, may_stop)
+    return choice.victims(
+        [group.candidates(lost) for group in alone], [group.candidates(lost) for group in with_others]
+    )
 
 
 def _once_stopped(cycle: Cycle, shares: ShareCycle) -> _Machines:
@@ -249,7 +142,7 @@ def _once_stopped(cycle: Cycle, shares: ShareCycle) -> _Machines:
     stopping = {item.job for mark in marks.values() for item in mark.left}
     stakes: list[Stake | None] = []
     for item in cycle.held:
-        if item.job in cycle.claimed:
+        if item.job in cycle.single:
             machines.room.take(marks[item.job].placements)
             stakes.append(item.stake)
         elif not item.is_ending and item.job not in stopping:

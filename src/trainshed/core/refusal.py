@@ -48,6 +48,8 @@ def in_words(refusal: Refusal, hides: Callable[[Named], bool] = lambda _: False)
             message, remedy = _no_room(refusal, hides)
         case Reason.WAITS_FOR_PREEMPTED:
             message, remedy = f"Waits for {_holders(refusal, hides)} to stop.", _by(refusal)
+        case Reason.PAUSES:
+            message, remedy = _pauses(refusal)
         case Reason.WAITS_FOR_SHARE:
             message, remedy = _no_share(refusal, hides)
         case _:
@@ -63,6 +65,15 @@ def _holders(refusal: Refusal, hides: Callable[[Named], bool]) -> str:
 def _by(refusal: Refusal) -> str:
     by = f", by {refusal.starts_by:%Y-%m-%d %H:%M:%S} UTC" if refusal.starts_by else ""
     return f"It starts as soon as they have stopped{by}; what they leave is kept for it."
+
+
+def _pauses(refusal: Refusal) -> tuple[str, str]:
+    until = f"{refusal.starts_by:%Y-%m-%d %H:%M:%S} UTC"
+    return (
+        f"It was preempted and had stored no checkpoint. So it pauses until {until}.",
+        "It starts then, or before where its share has room of its own; "
+        "a job that stores checkpoints does not pause.",
+    )
 
 
 def _no_room(refusal: Refusal, hides: Callable[[Named], bool]) -> tuple[str, str]:

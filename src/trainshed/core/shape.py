@@ -5,10 +5,10 @@ demand, timeout and sites, and belong to the same lane. Where no shares are set,
 """
 
 from datetime import datetime, timedelta
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from trainshed.core.job import Job
-from trainshed.core.share import ShareTree
+from trainshed.core.share import ShareLane, ShareTree
 
 Order: TypeAlias = tuple[int, datetime, str]  # a place in the queue; the last is the job's id
 Demand: TypeAlias = tuple[tuple[int, float, int, int, str], ...]  # of each pool
@@ -16,30 +16,16 @@ Sites: TypeAlias = tuple[str, ...]  # where a job may be placed, the best first;
 Kind: TypeAlias = tuple[Demand, Sites]
 
 
-class ShareLane(NamedTuple):
-    """For whom a job counts."""
-
-    share: str = ""
-    is_spot: bool = False
-    user: str = ""  # where a share limits what one user may have
-
-
 Shape: TypeAlias = tuple[Demand, timedelta, Sites, ShareLane]
 
 ONE_LANE = ShareLane()
-
-
-def lane_of(job: Job, tree: ShareTree | None) -> ShareLane:
-    if tree is None:
-        return ONE_LANE
-    return ShareLane(tree.share_of_job(job), job.spec.scheduling.is_spot, tree.user_of(job))
 
 
 def shape_of(job: Job, sites: Sites = (), tree: ShareTree | None = None) -> Shape:
     """The part of a job that decides where it fits and whether it may pass the head."""
     spec = job.spec
     pools = [(p.replicas, p.cpus, p.memory, p.accelerators, p.accelerator) for p in spec.pools]
-    return tuple(pools), spec.scheduling.timeout, sites, lane_of(job, tree)
+    return tuple(pools), spec.scheduling.timeout, sites, ONE_LANE if tree is None else tree.lane_of(job)
 
 
 def order(job: Job) -> Order:

@@ -14,7 +14,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from math import inf
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from trainshed.core.errors import Invalid, Violation
 from trainshed.core.job import Job, JobSpec
@@ -69,6 +69,14 @@ class Stake:
     def place(self) -> tuple[int, datetime, str]:
         """Among the jobs of its share."""
         return -self.priority, self.created_at, self.job
+
+
+class ShareLane(NamedTuple):
+    """For whom a job counts."""
+
+    share: str = ""
+    is_spot: bool = False
+    user: str = ""  # where a share limits what one user may have
 
 
 @dataclass(frozen=True)
@@ -194,22 +202,25 @@ class ShareTree:
             name for name, path in self.paths.items() if any(self.shares[above].per_user for above in path)
         )
 
-    def user_of(self, job: Job) -> str:
-        return job.submitter if self.share_of_job(job) in self._with_users else ""
+    def lane_of(self, job: Job) -> ShareLane:
+        share = self.share_of_job(job)
+        user = job.submitter if share in self._with_users else ""
+        return ShareLane(share, job.spec.scheduling.is_spot, user)
 
     def stake(self, job: Job, parts: Iterable[_Part]) -> Stake:
-        return self.stake_of(job, amounts_of(job.spec, parts))
+        return stake_of(job, amounts_of(job.spec, parts), self.lane_of(job))
 
-    def stake_of(self, job: Job, amounts: Amounts) -> Stake:
-        return Stake(
-            job=job.id,
-            share=self.share_of_job(job),
-            user=self.user_of(job),
-            amounts=amounts,
-            priority=job.spec.scheduling.priority,
-            created_at=job.created_at,
-            is_spot=job.spec.scheduling.is_spot,
-        )
+
+def stake_of(job: Job, amounts: Amounts, lane: ShareLane) -> Stake:
+    return Stake(
+        job=job.id,
+        share=lane.share,
+        user=lane.user,
+        amounts=amounts,
+        priority=job.spec.scheduling.priority,
+        created_at=job.created_at,
+        is_spot=lane.is_spot,
+    )
 
 
 def amounts_of(spec: JobSpec, parts: Iterable[_Part]) -> Amounts:

@@ -14,6 +14,7 @@ from math import inf
 from typing import TypeAlias
 
 from trainshed.core.guarantee import Guarantees
+from trainshed.core.job import Requeue
 from trainshed.core.refusal import Named
 from trainshed.core.share import Stake
 from trainshed.core.share_use import Rank, ShareShortage, ShareUse
@@ -100,6 +101,12 @@ class ShareCycle:
         if starts is not None and len(self.heads) < MOST_HEADS:
             self.heads.setdefault(bound, ShareHead(stake, named, shortage, starts))
         return shortage, starts
+
+    def pauses_until(self, stake: Stake, requeue: Requeue | None) -> datetime | None:
+        """None for a job that does not pause, or has a right to its share; see `core/pause.py`."""
+        if requeue is None or requeue.pauses_until is None or requeue.pauses_until <= self.now:
+            return None
+        return None if self.rights.is_guaranteed(stake) else requeue.pauses_until
 
     def goes_before(self, stake: Stake, other: Stake) -> bool:
         """Whether the other, which waits too, must not keep this job waiting.

@@ -91,7 +91,7 @@ class ShareUse:
     def __init__(self, tree: ShareTree, capacity: Amounts) -> None:
         self.tree, self.capacity = tree, capacity
         self.used: dict[tuple[str, str], float] = {}  # by share, with those below it, and resource
-        self.by_user: dict[tuple[str, str, str], float] = {}
+        self.by_user: dict[tuple[str, str, str], float] = {}  # where a share limits what one user has
         self._ranks: dict[str, Rank] = {}  # until something changes
 
     def copy(self) -> "ShareUse":
@@ -120,9 +120,10 @@ class ShareUse:
         used, by_user = self.used, self.by_user
         self._ranks.clear()
         for name in shares:
+            per_user = self.tree.shares[name].per_user if user else ()
             for item, amount in amounts.items():
                 used[name, item] = used.get((name, item), 0) + sign * amount
-                if user:
+                if item in per_user:
                     key = name, user, item
                     by_user[key] = by_user.get(key, 0) + sign * amount
 
@@ -143,6 +144,19 @@ class ShareUse:
             if item in more and self.used.get((share, item), 0) + more[item] > most + EPSILON:
                 return True
         return False
+
+    def nominal_left(self, share: str) -> dict[str, float]:
+        """What is left of the nominal amount, and a little more: amounts are floats."""
+        nominal = self.tree.nominal[share].items()
+        return {item: most + EPSILON - self.used.get((share, item), 0) for item, most in nominal}
+
+    def limits_left(self, share: str, user: str) -> dict[str, float]:
+        """What is left of the limits of a share, or of one of its users, and a little more."""
+        if not user:
+            limits = self.tree.limits[share].items()
+            return {item: most + EPSILON - self.used.get((share, item), 0) for item, most in limits}
+        limits = self.tree.shares[share].per_user.items()
+        return {item: most + EPSILON - self.by_user.get((share, user, item), 0) for item, most in limits}
 
     def is_exhausted(self, share: str) -> bool:
         """Whether the share has its whole nominal amount of everything in use."""
@@ -217,7 +231,7 @@ class ShareUse:
                     nominal=self.tree.nominal[name].get(item, 0),
                     most=most,
                 )
-            if item not in per_user:
+            if not stake.user or item not in per_user:
                 continue
             own, most = self.by_user.get((name, stake.user, item), 0), per_user[item]
             if own + needs > most + EPSILON:

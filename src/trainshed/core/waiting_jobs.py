@@ -30,9 +30,10 @@ class WaitingJobs:
         tree: ShareTree | None = None,
     ) -> None:
         self.tree = tree
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, tuple[Job, Shape]] = {}
         self.sites: dict[str, Sites] = {}  # where each may be placed, by its id; not on any node only
         self._shapes: dict[Shape, list[Order]] = {}  # the places of each shape's jobs, in order
+        self._same: dict[Shape, Shape] = {}  # jobs of one shape keep one tuple
         # The first job of each shape that is not set aside, in order, by group.
         self._firsts: dict[Group, list[tuple[Order, Shape]]] = {}
         self._aside: set[Shape] = set()
@@ -46,20 +47,26 @@ class WaitingJobs:
         return job in self._jobs
 
     def __iter__(self) -> Iterator[Job]:
-        return iter(self._jobs.values())
+        return (job for job, _ in self._jobs.values())
 
     def get(self, job: str) -> Job | None:
-        return self._jobs.get(job)
+        return self._jobs[job][0] if job in self._jobs else None
+
+    def shape(self, job: Job) -> Shape | None:
+        """None for a job that does not wait, and for another version of one that does."""
+        known = self._jobs.get(job.id)
+        return known[1] if known is not None and known[0] is job else None
 
     def put(self, job: Job, sites: Sites = ()) -> None:
         """Add the job; a newer version of a known job replaces it in its place, with the sites it has."""
-        known = job.id in self._jobs
-        self._jobs[job.id] = job
-        if known:
+        if (known := self._jobs.get(job.id)) is not None:
+            self._jobs[job.id] = job, known[1]
             return
         if sites:
             self.sites[job.id] = sites
         shape, place = shape_of(job, sites, self.tree), order(job)
+        shape = self._same.setdefault(shape, shape)
+        self._jobs[job.id] = job, shape
         places = self._shapes.setdefault(shape, [])
         if places and place > places[0]:
             insort(places, place)
@@ -69,10 +76,11 @@ class WaitingJobs:
         self._join_firsts(shape)
 
     def remove(self, id: str) -> None:
-        job = self._jobs.pop(id, None)
-        if job is None:
+        known = self._jobs.pop(id, None)
+        if known is None:
             return
-        shape, place = shape_of(job, self.sites.pop(id, ()), self.tree), order(job)
+        self.sites.pop(id, None)
+        shape, place = known[1], order(known[0])
         places = self._shapes[shape]
         at = bisect_left(places, place)
         if at > 0:
@@ -82,7 +90,7 @@ class WaitingJobs:
         del places[0]
         self._join_firsts(shape)
         if not places:
-            del self._shapes[shape]
+            del self._shapes[shape], self._same[shape]
             self._aside.discard(shape)
 
     def set_aside(self, shape: Shape) -> None:
@@ -139,7 +147,7 @@ class WaitingJobs:
             else:
                 (place, shape), number = firsts[at], 0
                 at += 1
-            yield self._jobs[place[-1]]
+            yield self._jobs[place[-1]][0]
             places, number = self._shapes[shape], number + 1
             if shape not in closed and number < len(places):
                 heappush(upcoming, (places[number], shape, number))

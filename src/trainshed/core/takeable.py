@@ -1,0 +1,102 @@
+"""RunningJobs: which running jobs may be stopped for a waiting one, as far as the rules go. Pure.
+
+`core/preempt.py` asks it. Jobs of which any other may take all or none are a group, and are asked about once.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from trainshed.core.guarantee import Alike, Guarantees, Standing
+from trainshed.core.share import Stake
+from trainshed.core.share_use import ShareUse
+from trainshed.core.snapshot import Reservation
+from trainshed.core.victims import Candidate, Rank, candidate
+
+_STANDINGS = list(Standing)[::-1]  # spot, borrowed, guaranteed
+
+
+@dataclass(slots=True)
+class JobGroup:
+    """Running jobs of one share, of which any other may take all or none."""
+
+    stake: Stake  # of one of them
+    rank: Rank
+    items: list[Reservation] = field(default_factory=list[Reservation])
+    _amounts: dict[str, float] | None = None
+    _candidates: list[Candidate] | None = None
+
+    @property
+    def amounts(self) -> dict[str, float]:
+        """What they all hold together, as far as shares count it."""
+        if self._amounts is None:
+            self._amounts = {}
+            for item in self.items if not self.stake.is_spot else ():
+                for name, amount in item.stake.amounts.items() if item.stake is not None else ():
+                    self._amounts[name] = self._amounts.get(name, 0) + amount
+        return self._amounts
+
+    def candidates(self, lost: Mapping[str, timedelta]) -> list[Candidate]:
+        """The cheapest first. What they would lose is the same each time."""
+        if self._candidates is None:
+            self._candidates = sorted([candidate(self.rank, item, lost) for item in self.items])
+        return self._candidates
+
+    def copy(self) -> "JobGroup":
+        return JobGroup(self.stake, self.rank, list(self.items), self._amounts)
+
+    def remove(self, item: Reservation) -> None:
+        self.items.remove(item)
+        self._amounts = None
+        if self._candidates is not None:
+            self._candidates = [other for other in self._candidates if other.item is not item]
+
+
+@dataclass(slots=True)
+class RunningJobs:
+    rights: Guarantees
+    groups: dict[Alike, JobGroup]
+
+    @classmethod
+    def of(cls, running: Iterable[Reservation], rights: Guarantees) -> "RunningJobs":
+        groups: dict[Alike, JobGroup] = {}
+        for item in running:
+            if item.stake is not None:
+                alike = rights.alike(item.stake)
+                if alike not in groups:
+                    rank = _STANDINGS.index(rights.standing(item.stake)), item.stake.priority
+                    groups[alike] = JobGroup(item.stake, rank)
+                groups[alike].items.append(item)
+        return cls(rights, groups)
+
+    def copy(self) -> "RunningJobs":
+        return RunningJobs(self.rights, {alike: group.copy() for alike, group in self.groups.items()})
+
+    def takeable(self, claimant: Stake, use: ShareUse) -> tuple[list[JobGroup], list[JobGroup]]:
+        """The groups that may be stopped for the claimant, and those that may only with others of them all.
+
+        A share that takes its own back must not have more than that then. So who borrows in it goes too.
+        """
+        left = [group for group in self.groups.values() if group.items]
+        alone = more = self._takeable(left, claimant, use)
+        with_others: list[JobGroup] = []
+        tree = self.rights.tree
+        if not any(self.rights.has_right(claimant, share) for share in tree.paths[claimant.share]):
+            return alone, with_others
+        use = use.copy()
+        while more:
+            for group in more:
+                use.count(tree.paths[group.stake.share], "", group.amounts, -1)
+            known = {id(group) for group in more}
+            left = [group for group in left if id(group) not in known]
+            more = self._takeable(left, claimant, use)
+            with_others += more
+        return alone, with_others
+
+    def _takeable(self, groups: list[JobGroup], claimant: Stake, use: ShareUse) -> list[JobGroup]:
+        may_take = self.rights.may_take
+        return [group for group in groups if may_take(claimant, group.stake, use)]
+
+    def remove(self, item: Reservation) -> None:
+        assert item.stake is not None
+        self.groups[self.rights.alike(item.stake)].remove(item)

@@ -1,0 +1,175 @@
+"""victims: of the jobs that may be stopped for a waiting one, those that lose the least work. Pure.
+
+`core/preempt.py` says who may be stopped, and calls this. Spot jobs go first, then those that borrow, then
+those with a right; of each the lowest priority. Of two sets that let the waiting job start, the better one
+loses less of those that go last. Work is the time since the last stored checkpoint, times the machines: many
+small jobs may lose more than a large one.
+
+To find the best set of all takes too long. Two are tried: jobs in the order of what each loses; and node by
+node, the cheapest first, for each replica that has no room. In both, jobs are spared that are not needed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from heapq import merge
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+from trainshed.core.growing_room import GrowingRoom, SizeCount
+from trainshed.core.place import Amount, Room, Way
+from trainshed.core.share import Stake
+from trainshed.core.share_use import ShareUse
+from trainshed.core.snapshot import Reservation
+
+MOST_CANDIDATES = 200  # of one waiting job
+RESTART = timedelta(minutes=1)  # what a job loses that has just stored a checkpoint
+CPUS_OF_GPU = 100  # a GPU counts for as many CPUs
+
+Rank: TypeAlias = tuple[int, int]  # of a standing and a priority; the smallest goes first
+Cost: TypeAlias = list[tuple[Rank, float]]  # the work that those of each rank lose, of the last rank first
+
+
+class Candidate(NamedTuple):
+    """A job that may be stopped, and what that costs. No two compare as equal before the item."""
+
+    rank: Rank
+    work: float
+    job: str
+    item: Reservation
+
+
+def candidate(rank: Rank, item: Reservation, lost: Mapping[str, timedelta]) -> Candidate:
+    machines = sum([place.cpus + CPUS_OF_GPU * len(place.gpus) for place in item.placements])
+    seconds = (lost[item.job] + RESTART if item.job in lost else RESTART).total_seconds()
+    return Candidate(rank, seconds * machines, item.job, item)
+
+
+def cost(candidates: Iterable[Candidate]) -> Cost:
+    work: dict[Rank, float] = {}
+    for other in candidates:
+        work[other.rank] = work.get(other.rank, 0) + other.work
+    return sorted(work.items(), reverse=True)
+
+
+@dataclass(slots=True)
+class VictimChoice:
+    """Chooses the jobs to stop for one waiting job."""
+
+    ways: tuple[Way, ...]  # to place it
+    stake: Stake
+    room: Room
+    use: ShareUse
+    may_stop: Callable[[Reservation, ShareUse], bool]  # one of those, where so much is in use then
+
+    def victims(
+        self, alone: Iterable[list[Candidate]], with_others: Iterable[list[Candidate]]
+    ) -> tuple[Reservation, ...]:
+        """Of these groups, the cheapest first in each; none where to stop them all is not enough.
+
+        The jobs of some groups may be stopped only if others are too.
+        """
+        groups, more = list(alone), list(with_others)
+        sets = self._sets(groups, is_allowed=True)
+        if more:
+            sets += self._sets(groups + more, is_allowed=False)
+        return tuple([chosen.item for chosen in min(sets, key=cost, default=())])
+
+    def _sets(self, groups: Iterable[list[Candidate]], *, is_allowed: bool) -> list[list[Candidate]]:
+        """Those that are enough, of the ones that are tried."""
+        candidates = list(islice(merge(*groups), MOST_CANDIDATES))
+        first = _StopTrial(self, self.ways, is_allowed).enough(candidates)
+        if not first:
+            return []
+        most, sets = cost(first), [first]
+        candidates = [other for other in candidates if cost([other]) <= most]  # no better set has others
+        for way in self.ways:
+            trial = _StopTrial(self, (way,), is_allowed)
+            trial.stop_by_node(candidates)
+            sets.append(trial.enough(candidates) or first)
+        return sets
+
+
+class _StopTrial:
+    """A copy of the machines, on which jobs are stopped to see whether the waiting one starts then."""
+
+    def __init__(self, choice: VictimChoice, ways: tuple[Way, ...], is_allowed: bool) -> None:
+        self.choice, self.is_allowed = choice, is_allowed
+        self.room, self.use = GrowingRoom(ways, choice.room.copy()), choice.use.copy()
+        self.stopped: dict[str, Candidate] = {}
+
+    def enough(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Who was stopped, and as many of the candidates as it takes; none where that is not enough."""
+        for other in candidates:
+            if self._is_enough():
+                break
+            self._stop(other)
+        if not self._is_enough():
+            return []
+        for other in sorted(self.stopped.values(), reverse=True):
+            self._spare(other)
+            if not self._is_enough():
+                self._stop(other)
+        return sorted(self.stopped.values())
+
+    def stop_by_node(self, candidates: Iterable[Candidate]) -> None:
+        """Stop what is on the cheapest node, then on the next, until every replica has room."""
+        on: dict[str, list[tuple[Candidate, Amount]]] = {}
+        for other in candidates:
+            for name, amount in _by_node(other.item).items():
+                on.setdefault(name, []).append((other, amount))
+        while (size := self.room.missing()) is not None:
+            options = [self._option(size, name, parts) for name, parts in on.items()]
+            best = min(filter(None, options), key=cost, default=None)
+            if best is None:
+                break
+            for other in best:
+                self._stop(other)
+
+    def _option(
+        self, size: SizeCount, name: str, parts: Sequence[tuple[Candidate, Amount]]
+    ) -> list[Candidate]:
+        """Whom to stop so that one more replica has room on this node; none where all are not enough."""
+        room, chosen, free = self.room.room, list[tuple[Candidate, Amount]](), Amount()
+        for other, amount in parts:
+            if other.job not in self.stopped:
+                chosen.append((other, amount))
+                free = free.plus(amount)
+                if size.fits_more(room, name, free):
+                    break
+        else:
+            return []
+        for other, amount in chosen[-2::-1]:  # the last one was needed
+            if size.fits_more(room, name, less := free.plus(amount, -1)):
+                chosen.remove((other, amount))
+                free = less
+        return [other for other, _ in chosen]
+
+    def _is_enough(self) -> bool:
+        """Whether the job starts, and all of these may be stopped."""
+        if self.use.shortage(self.choice.stake) is not None or not self.room.has_room():
+            return False
+        may_stop = self.choice.may_stop
+        return self.is_allowed or all(may_stop(other.item, self.use) for other in self.stopped.values())
+
+    def _stop(self, other: Candidate) -> None:
+        if other.job not in self.stopped:
+            self.stopped[other.job] = other
+            self.room.give(other.item.placements)
+            if other.item.stake is not None:
+                self.use.give(other.item.stake)
+
+    def _spare(self, other: Candidate) -> None:
+        del self.stopped[other.job]
+        self.room.take(other.item.placements)
+        if other.item.stake is not None:
+            self.use.take(other.item.stake)
+
+
+def _by_node(item: Reservation) -> dict[str, Amount]:
+    """What a job holds, by node."""
+    amounts: dict[str, Amount] = {}
+    for place in item.placements:
+        own = Amount(place.cpus, place.memory, len(place.gpus))
+        amounts[place.node] = amounts[place.node].plus(own) if place.node in amounts else own
+    return amounts
