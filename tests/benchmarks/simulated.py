@@ -53,7 +53,7 @@ class SimulatedScheduler:
         """A job that was preempted has stopped: it waits again."""
         job = self.running.pop(id)
         ran = now - (job.status.started_at or now)
-        requeue = requeue_of(job.status.requeue, "Preempted.", ran, lost, now)
+        requeue = requeue_of(job.status.requeue, "Preempted.", ran, lost, now, now)
         status = Status(attempt=job.status.attempt + 1, requeue=requeue)
         again = replace(job, status=status)
         self.waiting.put(again)

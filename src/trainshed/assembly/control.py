@@ -23,7 +23,6 @@ from trainshed.control.resume import committed_outputs
 from trainshed.control.scheduler import Scheduler
 from trainshed.control.sweeper import Sweeper
 from trainshed.core.bucket_port import Buckets
-from trainshed.core.errors import TrainshedError
 from trainshed.core.fleet import Fit
 from trainshed.core.job import Job
 from trainshed.service.costs import CostService
@@ -42,11 +41,8 @@ class Control:
 
 
 async def _checkpointed_at(buckets: Buckets, job: Job) -> datetime | None:
-    """When the newest checkpoint of a job was stored; None where it has none, or that cannot be known."""
-    try:
-        committed = await committed_outputs(buckets, job.spec.output)
-    except TrainshedError:
-        return None
+    """When the newest checkpoint of a job was stored; None where it has none."""
+    committed = await committed_outputs(buckets, job.spec.output)
     return max((unit.stored_at for unit in committed.checkpoints), default=None)
 
 

@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 
 from trainshed.core import closing as closings
 from trainshed.core.admit import Cycle
-from trainshed.core.errors import Conflict
+from trainshed.core.errors import Conflict, TrainshedError, Unavailable
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.fleet import Claim
 from trainshed.core.guarantee import Standing
-from trainshed.core.job import Job
+from trainshed.core.job import Closing, Job
 from trainshed.core.ports import Store
 from trainshed.core.preempt import Preemption, candidates, preemptions
 from trainshed.core.refusal import UNNAMED
@@ -25,7 +25,8 @@ from trainshed.core.refusal import UNNAMED
 MOST_ASKED = 50  # jobs whose last checkpoint is looked for
 PATIENCE = 2.0  # seconds that a bucket may take to say when a checkpoint was stored
 
-Checkpointed = Callable[[Job], Awaitable[datetime | None]]  # when its last checkpoint was stored
+# When its last checkpoint was stored; None: it has none. Fails where that cannot be known.
+Checkpointed = Callable[[Job], Awaitable[datetime | None]]
 
 
 async def never(_: Job) -> datetime | None:
@@ -33,25 +34,30 @@ async def never(_: Job) -> datetime | None:
 
 
 async def stored_at(job: Job, checkpointed: Checkpointed) -> datetime | None:
-    """When its last checkpoint was stored; None where that is not known in time."""
+    """When the last checkpoint of a job was stored; `Unavailable` where that takes too long to find out."""
     try:
         async with asyncio.timeout(PATIENCE):
             return await checkpointed(job)
     except TimeoutError:
+        raise Unavailable(f"Its checkpoints could not be listed in {PATIENCE:g} s.") from None
+
+
+async def loss_of(job: Job, now: datetime, checkpointed: Checkpointed) -> timedelta | None:
+    """The work of a job since its last stored checkpoint, or its start; None where that is not known."""
+    started = job.status.started_at or now
+    try:
+        stored = await stored_at(job, checkpointed)
+    except TrainshedError:
         return None
+    return now - max(started, stored or started)
 
 
 async def losses(jobs: list[Job], now: datetime, checkpointed: Checkpointed) -> dict[str, timedelta]:
-    """The work of each job since its last stored checkpoint, or since its start."""
-    asked = jobs[:MOST_ASKED]
-    stored: list[datetime | None] = [None] * len(asked)
-    if len(jobs) > 1:
-        stored = await asyncio.gather(*[stored_at(job, checkpointed) for job in asked])
-    lost = {job.id: now - (job.status.started_at or now) for job in jobs}
-    for job, at in zip(asked, stored, strict=True):
-        if at is not None:
-            lost[job.id] = min(lost[job.id], now - at)
-    return lost
+    """The work that each job would lose; all of its run where that is not known."""
+    asked = jobs[:MOST_ASKED] if len(jobs) > 1 else []
+    lost = await asyncio.gather(*[loss_of(job, now, checkpointed) for job in asked])
+    known = {job.id: loss for job, loss in zip(asked, lost, strict=True) if loss is not None}
+    return {job.id: known.get(job.id, now - (job.status.started_at or now)) for job in jobs}
 
 
 @dataclass(slots=True)
@@ -69,10 +75,10 @@ class Preempter:
         """Write the end of every job that a stored claim names and that is not being stopped yet."""
         for claimant in list(claimants):
             claim = claimant.status.claim
-            for id, attempt in claim.victims if claim is not None else ():
-                victim = admitted.get(id)
-                if victim is not None and victim.status.attempt == attempt and claim is not None:
-                    await self._stop(victim, claimant, claim.rule, now)
+            if claim is not None:
+                victims = [(admitted.get(id), attempt) for id, attempt in claim.victims]
+                there = [job for job, attempt in victims if job is not None and job.status.attempt == attempt]
+                await self._stop(there, claimant, claim.rule, now)
 
     async def drop_stale(self, cycle: Cycle, claimants: Mapping[str, Job], now: datetime) -> None:
         """Remove the claims of jobs that could not start although all have stopped: machines have changed."""
@@ -120,28 +126,29 @@ class Preempter:
             self.hint()
             return
         self.ring(claimant)
-        for victim in victims:
-            await self._stop(victim, claimant, rule, now)
+        await self._stop(victims, claimant, rule, now)
         self.hint()
 
-    async def _stop(self, victim: Job, claimant: Job, rule: str, now: datetime) -> None:
-        status = victim.status
-        if status.closing is not None or status.cancel_asked_at is not None or victim.is_final:
-            return
-        stored, started = await stored_at(victim, self.checkpointed), status.started_at
-        lost = None if started is None else now - max(started, stored or started)
-        closing = closings.preempted(f"Preempted by {self._called(claimant, victim)}. {rule}", now, lost)
+    async def _stop(self, jobs: Iterable[Job], claimant: Job, rule: str, now: datetime) -> None:
+        """Write the end of those that are not being stopped yet."""
+        victims = [job for job in jobs if not _is_ending(job)]
+        lost = await asyncio.gather(*[loss_of(job, now, self.checkpointed) for job in victims])
+        for victim, loss in zip(victims, lost, strict=True):
+            message = f"Preempted by {self._called(claimant, victim)}. {rule}"
+            await self._write_end(victim, closings.preempted(message, now, loss), now)
+
+    async def _write_end(self, victim: Job, closing: Closing, now: datetime) -> None:
         assert closing.failure is not None
         event = Event(
             at=now,
             reason=Reason.PREEMPTED,
             message=closing.failure.message,
             severity=Severity.WARNING,
-            attempt=status.attempt,
+            attempt=victim.status.attempt,
         )
         try:
             written = await self.store.write(
-                victim, replace(status, closing=closing, updated_at=now), (event,)
+                victim, replace(victim.status, closing=closing, updated_at=now), (event,)
             )
         except Conflict:
             self.hint()  # the next cycle looks again whether it is to be stopped
@@ -156,6 +163,11 @@ class Preempter:
         if self.has_accounts():
             return UNNAMED
         return f"job {job.id} '{job.display_name}' of project {job.project}"
+
+
+def _is_ending(job: Job) -> bool:
+    status = job.status
+    return status.closing is not None or status.cancel_asked_at is not None or job.is_final
 
 
 def _rule(preemption: Preemption, cycle: Cycle) -> str:

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import assert_never
 
 from trainshed.control.backlog import Backlog
+from trainshed.control.pauses import Pauses
 from trainshed.control.preemption import Checkpointed, Preempter, never, standings
 from trainshed.core.admit import Cycle
 from trainshed.core.errors import Conflict
@@ -63,11 +64,13 @@ class Scheduler:
     )  # a heap, by when
 
     _preempter: Preempter = field(init=False)
+    _pauses: Pauses = field(init=False)
 
     def __post_init__(self) -> None:
         self._preempter = Preempter(
             self.store, self.ring, self.hint, self.hint_job, self.checkpointed, self.has_accounts
         )
+        self._pauses = Pauses(self.store, self.checkpointed)
         self.store.on_commit(self.backlog.follow)
 
     @property
@@ -149,14 +152,15 @@ class Scheduler:
                 await self._note_budget(job, now)
             else:
                 await self._note_preparing(job, readiness, now)
-        due = [await self._note_refusals(now), self._pauses_until()]
+        due = [await self._note_refusals(now), *await self._look_at_pauses(now)]
         return min((at for at in due if at is not None), default=None)
 
-    def _pauses_until(self) -> datetime | None:
-        """When the first of the jobs that pause may start again."""
-        refusals = self._last.single.values() if self._last is not None else ()
-        times = [r.starts_by for r in refusals if r.reason is Reason.PAUSES and r.starts_by is not None]
-        return min(times, default=None)
+    async def _look_at_pauses(self, now: datetime) -> list[datetime | None]:
+        """Returns when to look again, and when the first of the jobs that pause may start."""
+        refusals = self._last.single.items() if self._last is not None else ()
+        until = {id: r.starts_by for id, r in refusals if r.reason is Reason.PAUSES}
+        jobs = [job for id in until if (job := self.backlog.ready.get(id)) is not None]
+        return [await self._pauses.look(jobs, now), *until.values()]
 
     def _notice(self, nodes: tuple[Node, ...]) -> None:
         """If the machines have changed, try again the shapes that fitted none."""

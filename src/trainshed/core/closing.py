@@ -180,7 +180,9 @@ def requeued(job: Job, status: Status, closing: Closing, now: datetime) -> tuple
     """Back in the queue, at its old place. The next attempt counts as no retry."""
     number, why = status.attempt + 1, closing.failure.message if closing.failure else ""
     ran = closing.since - (status.started_at or closing.since)
-    requeue = requeue_of(status.requeue, why, ran, closing.lost, now, job.spec.scheduling.max_wait)
+    requeue = requeue_of(
+        status.requeue, why, ran, closing.lost, closing.since, now, job.spec.scheduling.max_wait
+    )
     text = (
         f"{why} It is in the queue again, resumes from its last checkpoint, and this counts as none of its "
         f"{job.spec.scheduling.restart.job_retries} retries."

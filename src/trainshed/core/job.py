@@ -156,6 +156,7 @@ class Requeue:
     message: str
     in_vain: int = 0  # how often in a row it had stored nothing of its run
     pauses_until: datetime | None = None  # before that it starts only where it has a right to its share
+    began: datetime | None = None  # the run that it lost, where it pauses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

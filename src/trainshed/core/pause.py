@@ -4,6 +4,8 @@
 started again at once where others leave room, be stopped again, and never get to its end: it takes machines
 and nothing comes of it. So it pauses as long as it ran in vain, and each time in a row twice as long, at most
 a day. Where it has a right to its share it starts at once, since nobody may take that from it.
+
+Many programs store a checkpoint only when they are asked to stop. `control/pauses.py` looks for it later.
 """
 
 from datetime import datetime, timedelta
@@ -20,6 +22,7 @@ def requeue_of(
     message: str,
     ran: timedelta,
     lost: timedelta | None,
+    stopped_at: datetime,
     now: datetime,
     max_wait: timedelta | None = None,
 ) -> Requeue:
@@ -35,4 +38,6 @@ def requeue_of(
     pause = min(LONGEST, ran * 2 ** min(in_vain, 20))
     if max_wait is not None:
         pause = min(pause, max_wait / 2)
-    return Requeue(at=now, message=message, in_vain=in_vain + 1, pauses_until=now + pause)
+    return Requeue(
+        at=now, message=message, in_vain=in_vain + 1, pauses_until=now + pause, began=stopped_at - ran
+    )

@@ -27,7 +27,7 @@ def after(*runs: tuple[timedelta, timedelta | None], max_wait: timedelta | None 
     """After runs of such lengths that lost so much."""
     before = None
     for ran, lost in runs:
-        before = requeue_of(before, "Preempted.", ran, lost, T0, max_wait)
+        before = requeue_of(before, "Preempted.", ran, lost, T0, T0, max_wait)
     assert before is not None
     return before
 
