@@ -159,6 +159,7 @@ def make_queue(
         sites=scheduler.sites,
         has_accounts=scheduler.has_accounts,
         shares=scheduler.tree,
+        in_turn=scheduler.in_turn,
     )
 
 

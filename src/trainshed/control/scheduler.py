@@ -6,7 +6,7 @@ data. They become sentences for a job that somebody asks about (`reason`) and, o
 its history.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -258,6 +258,16 @@ class Scheduler:
         for job in (*self.backlog.unready.values(), *self.backlog.unseen.values()):
             waiting[tree.share_of(job.project)] += 1
         return share_rows(cycle, waiting)
+
+    def in_turn(self) -> Iterator[Job]:
+        """The jobs that nothing is prepared for, as a cycle would try them now; at the end who fits nowhere.
+
+        Take what you need before you wait for anything: the jobs must not change meanwhile.
+        """
+        tree, ready = self.tree(), self.backlog.ready
+        yield from ready.in_order((), None if tree is None else self._begun(tree).turn)
+        yield from self.backlog.unseen.values()
+        yield from ready.aside()
 
     def _begun(self, tree: ShareTree) -> Cycle:
         """A cycle before its first answer."""

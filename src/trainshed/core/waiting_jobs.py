@@ -12,7 +12,7 @@ microseconds for 10,000 jobs.
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from heapq import heappop, heappush
+from heapq import heappop, heappush, merge
 from typing import Any, TypeAlias
 
 from trainshed.core.job import Job
@@ -98,6 +98,11 @@ class WaitingJobs:
         if shape in self._shapes and shape not in self._aside:
             self._leave_firsts(shape)
             self._aside.add(shape)
+
+    def aside(self) -> Iterator[Job]:
+        """The jobs of these shapes, in order."""
+        places = merge(*[self._shapes[shape] for shape in self._aside])
+        return (self._jobs[place[-1]][0] for place in places)
 
     def bring_back(self) -> None:
         aside, self._aside = self._aside, set[Shape]()

@@ -7,10 +7,10 @@ within FRESH once. It writes nothing and hints nobody.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import chain, islice
 
 from trainshed.core.admit import in_turn
 from trainshed.core.event import Waiting
@@ -65,6 +65,7 @@ class QueueService:
     sites: Callable[[], Mapping[str, Sites]] = dict[str, Sites]  # where waiting jobs may be placed
     has_accounts: Callable[[], bool] = lambda: False  # whether others than the owner use the server
     shares: Callable[[], ShareTree | None] = lambda: None
+    in_turn: Callable[[], Iterable[Job]] = tuple[Job, ...]  # those that are ready, where shares are set
     _order: QueueOrder = field(default_factory=QueueOrder)
     _forecast: Forecast | None = None
 
@@ -83,8 +84,8 @@ class QueueService:
         unready = self.unready()
         before = sum(order(job) <= after for job in unready.values()) if after is not None else 0
         behind: Iterable[tuple[int, Job]] = self._order.behind(after)
-        if (tree := self.shares()) is not None:
-            before, behind = 0, await self._behind_by_shares(tree, after)
+        if self.shares() is not None:
+            before, behind = 0, self._behind_by_shares(after)
         rows: list[QueueRow] = []
         last: Order | None = None
         for at, job in behind:
@@ -98,19 +99,12 @@ class QueueService:
             rows.append(self._row(job, None if is_unready else at + 1 - before, etas.get(job.id)))
         return QueuePage(rows=tuple(rows), total=self._order.count(project, location), next=last)
 
-    async def _behind_by_shares(self, tree: ShareTree, after: Order | None) -> list[tuple[int, Job]]:
+    def _behind_by_shares(self, after: Order | None) -> Iterator[tuple[int, Job]]:
         """The jobs behind that place as shares are used now; at the end those that are being prepared."""
-        unready = self.unready()
-        waiting = [job for _, job in self._order.behind()]
-        ready = [job for job in waiting if job.id not in unready]
-        active = await self.store.active()
-        now, nodes = self.clock.now(), await self.backend.nodes()
-        snapshot = snapshot_of(active, nodes, self.fit, now, dict(self.sites()), tree)
-        queue = await asyncio.to_thread(in_turn, snapshot, ready, now)
-        queue += [job for job in waiting if job.id in unready]
-        ids = [job.id for job in queue]
-        start = ids.index(after[-1]) + 1 if after is not None and after[-1] in ids else 0
-        return list(enumerate(queue))[start:]
+        queue = enumerate(chain(self.in_turn(), self.unready().values()))
+        if after is not None and self._order.get(after[-1]) is not None:
+            next((job for _, job in queue if job.id == after[-1]), None)
+        return queue
 
     def preparing(self) -> tuple[tuple[PreparationProgress, tuple[Job, ...]], ...]:
         """Everything that is being prepared, with the jobs that wait for it."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import a_job, a_node, a_pool, at, cancelled, seconds
+from tests.shares import a_job_of, a_share, a_tree
 from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.core.event import Reason, Severity
@@ -344,5 +345,21 @@ def test_a_job_that_is_ending_has_nothing_made_for_it():
         await engine.loop.turn("1")
         assert (await now(engine, "1")).status.state is JobState.CANCELLED
         assert engine.backend.machine.runtimes.making == {}
+
+    simulate(play)
+
+
+def test_the_queue_is_in_the_order_of_the_shares_with_those_that_fit_nowhere_at_its_end():
+    async def play() -> None:
+        tree = a_tree(a_share("a", 4), a_share("b", 4))
+        engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(cpus=8),)), fit=Fit.STRICT, tree=tree)
+        engine.scheduler.hint_job = lambda _: None
+        jobs = {"1": ("a", 8), "2": ("a", 9), "3": ("a", 5), "4": ("b", 6), "5": ("a", 5)}
+        for id, (project, cpus) in jobs.items():
+            await engine.store.insert(a_job_of(project, id, cpus, created_at=at(int(id))), ())
+        await engine.scheduler.cycle()
+        await engine.store.insert(a_job_of("b", "6", 1, created_at=at(6)), ())
+        assert (await now(engine, "1")).status.admission is not None
+        assert [job.id for job in engine.scheduler.in_turn()] == ["4", "3", "5", "6", "2"]
 
     simulate(play)

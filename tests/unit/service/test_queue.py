@@ -13,6 +13,7 @@ from trainshed.core.job import Job, Scheduling
 from trainshed.core.place import Amount
 from trainshed.core.readiness import PreparationKind
 from trainshed.core.shape import Order
+from trainshed.core.share import UNDIVIDED
 from trainshed.service import queue as queue_module
 from trainshed.service.queue import QueuePage, QueueService
 from trainshed.testing.backend import FakeBackend, FakeMachine
@@ -146,3 +147,15 @@ async def test_what_is_prepared_is_told_with_the_jobs_that_wait_for_it():
         "Making trainshed/python:3.",
     )
     assert [job.id for job in jobs] == ["1"]
+
+
+async def test_with_shares_the_jobs_come_in_their_turn_and_pages_go_on_behind_the_last_one():
+    jobs = [waiting(str(number)) for number in range(1, 5)]
+    world = World(*jobs)
+    world.unready = {"1": jobs[0]}
+    world.service.shares, world.service.in_turn = lambda: UNDIVIDED, lambda: (jobs[3], jobs[1], jobs[2])
+    first = await world.page(limit=2)
+    assert [(row.job.id, row.position) for row in first.rows] == [("4", 1), ("2", 2)]
+    second = await world.page(first.next, limit=2)
+    assert [(row.job.id, row.position) for row in second.rows] == [("3", 3), ("1", None)]
+    assert (second.total, second.next) == (4, None)
