@@ -1,9 +1,9 @@
 """victims: of the jobs that may be stopped for a waiting one, those that lose the least work. Pure.
 
-`core/preempt.py` says who may be stopped, and calls this. Spot jobs go first, then those that borrow, then
-those with a right; of each the lowest priority. Of two sets that let the waiting job start, the better one
-loses less of those that go last. Work is the time since the last stored checkpoint, times the machines: many
-small jobs may lose more than a large one.
+`core/takeable.py` says who may be stopped, and `core/preempt.py` calls this. Spot jobs go first, then those
+that borrow, then those with a right; of each the lowest priority. Of two sets that let the waiting job start,
+the better one loses less of those that go last. Work is the time since the last stored checkpoint, times the
+machines: many small jobs may lose more than a large one.
 
 To find the best set of all takes too long. Two are tried: jobs in the order of what each loses; and node by
 node, the cheapest first, for each replica that has no room. In both, jobs are spared that are not needed.
