@@ -117,7 +117,8 @@ class _StopTrial:
         on: dict[str, list[tuple[Candidate, Amount]]] = {}
         for other in candidates:
             for name, amount in _by_node(other.item).items():
-                on.setdefault(name, []).append((other, amount))
+                if name in self.room.room.nodes:  # a node that is gone has no room for anybody
+                    on.setdefault(name, []).append((other, amount))
         while (size := self.room.missing()) is not None:
             options = [self._option(size, name, parts) for name, parts in on.items()]
             best = min(filter(None, options), key=cost, default=None)

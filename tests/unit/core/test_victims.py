@@ -106,3 +106,13 @@ def test_a_job_takes_from_its_neighbour_before_all_neighbours_give_way_for_one_o
     ]
     lost = minutes(near=60, near0=5, near1=9)
     assert stopped(a_job_of("owner", "1", 2), active, lost, tree) == ["near0"]
+
+
+def test_who_runs_on_a_node_that_is_gone_too_may_be_stopped_for_what_it_has_elsewhere():
+    active = [
+        running(a_job_of("guest", "gang", 4), "n0", "gone"),
+        running(a_job_of("guest", "other", 4), "gone"),
+        running(a_job_of("owner", "own", 4), "n1"),
+        running(a_job_of("owner", "more", 4), "n2"),
+    ]
+    assert stopped(a_job_of("owner", "1", 4), active, minutes(gang=9)) == ["gang"]
