@@ -181,12 +181,6 @@ class ShareTree:
         return frozenset[str]().union(*kept)
 
     @cached_property
-    def limited(self) -> frozenset[str]:
-        """The resources that are divided, reserved, or of which a user may have a limited amount."""
-        others = (share.nominal if share.is_reserved else share.per_user for share in self.shares.values())
-        return self.divided.union(*others)
-
-    @cached_property
     def bounded(self) -> frozenset[str]:
         """The shares that limit what their jobs, or those of one user, may have."""
         return frozenset(

@@ -207,10 +207,6 @@ class ShareUse:
     def _counted(self, share: str, item: str) -> float:
         return self.used.get((share, item), 0) + self.tree.past_use.get((share, item), 0)
 
-    def exceeds_limit(self, share: str, stake: Stake) -> bool:
-        """Whether the job would have the share, or its user there, over its limit."""
-        return share in self.tree.bounded and next(self._over_limits(share, stake), None) is not None
-
     def _of_limits(self, stake: Stake) -> Iterator[ShareShortage]:
         for name in self.tree.paths[stake.share]:
             if name in self.tree.bounded:
