@@ -88,11 +88,15 @@ def test_a_spot_job_is_counted_as_preemptible(server: LiveServer) -> None:
     assert (quotas["CPUS"], quotas["PREEMPTIBLE_CPUS"]) == ((6, 0), (16, 4))
 
 
-def test_quotas_info_lists_and_describes_the_metrics_that_refusals_name(server: LiveServer) -> None:
-    rows = {row["metric"]: row for row in gcloud(server, "quotas.info.list", INFOS)["quotaInfos"]}
+@pytest.mark.parametrize("version", ["v1", "v1beta", "v1alpha"])
+def test_quotas_info_lists_and_describes_the_metrics_that_refusals_name(
+    server: LiveServer, version: str
+) -> None:
+    infos = INFOS.replace("/v1/", f"/{version}/")
+    rows = {row["metric"]: row for row in gcloud(server, "quotas.info.list", infos)["quotaInfos"]}
     assert rows[METRIC]["dimensionsInfos"] == [{"details": {"value": "6", "usage": "0"}}]
     assert rows[METRIC]["name"] == f"{INFOS.removeprefix('/v1/')}/{rows[METRIC]['quotaId']}"
-    described = gcloud(server, "quotas.info.describe", f"{INFOS}/{rows[METRIC]['quotaId']}")
+    described = gcloud(server, "quotas.info.describe", f"{infos}/{rows[METRIC]['quotaId']}")
     assert described == rows[METRIC]
 
 

@@ -19,6 +19,8 @@ from trainshed.wire.quota import (
     render_region,
 )
 
+CLOUD_QUOTAS_VERSIONS = ("v1", "v1beta", "v1alpha")  # of gcloud's tracks; the bodies are the same
+
 
 @dataclass(slots=True)
 class QuotaHandlers:
@@ -57,12 +59,16 @@ class QuotaHandlers:
 
 
 def quota_methods(quotas: QuotaHandlers) -> tuple[Method, ...]:
-    """As gcloud's compute, in any of its tracks, and gcloud's quotas ask for them."""
+    """As gcloud's compute and gcloud's quotas ask for them, in any of their tracks."""
     project = "/compute/{track}/projects/{project}"
-    infos = "/v1/projects/{project}/locations/global/services/{service}/quotaInfos"
-    return (
+    rows = [
         row("GET", project, quotas.project, Permission.JOBS_LIST),
         row("GET", f"{project}/regions/{{region}}", quotas.region, Permission.JOBS_LIST),
-        row("GET", infos, quotas.infos, Permission.JOBS_LIST),
-        row("GET", f"{infos}/{{quota}}", quotas.info, Permission.JOBS_LIST),
-    )
+    ]
+    for version in CLOUD_QUOTAS_VERSIONS:
+        infos = f"/{version}/projects/{{project}}/locations/global/services/{{service}}/quotaInfos"
+        rows += [
+            row("GET", infos, quotas.infos, Permission.JOBS_LIST),
+            row("GET", f"{infos}/{{quota}}", quotas.info, Permission.JOBS_LIST),
+        ]
+    return tuple(rows)
