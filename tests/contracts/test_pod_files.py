@@ -126,7 +126,9 @@ async def test_a_list_that_waits_comes_when_something_changes_and_when_somebody_
     assert entries == []
     waiting = asyncio.create_task(files.look("gcs report", number, wait=True))
     await asyncio.sleep(0)
-    (pod.folder / "files/report/report").write_text("1")
+    report = pod.folder / "report"  # one change, not a new file and its first byte
+    report.write_text("1")
+    report.rename(pod.folder / "files/report/report")
     number, entries = await waiting
     assert [entry.path for entry in entries or ()] == ["report/report"]
     waiting = asyncio.create_task(files.look("gcs report", number, wait=True))
