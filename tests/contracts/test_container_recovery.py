@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,26 @@ async def test_the_end_of_a_job_leaves_volumes_of_others_alone_though_no_contain
     ]
     await volumes.remove("other")
     assert "trainshed-home-" not in podman.run("volume", "ls")
+    await engine.close()
+
+
+async def test_removing_a_volume_leaves_alone_what_a_killed_engine_had_mounted_there(
+    podman: Podman, tmp_path: Path
+):
+    """An engine that is killed right after a mount knows nothing of it, and would delete what is there."""
+    engine = Engine(str(podman.socket))
+    volumes = EngineVolumes(engine, "home")
+    (data := tmp_path / "share").mkdir()
+    (data / "results").write_text("a week of work")
+    options = {"type": "none", "device": str(data), "o": "bind"}
+    name = volumes.name("one", "nfs")
+    await volumes.make({"Name": name, "DriverOpts": options, "Labels": volumes.labels("one")})
+    place = podman.run("volume", "inspect", "--format", "{{.Mountpoint}}", name).strip()
+    subprocess.run(["mount", "--bind", str(data), place], check=True)
+    await volumes.remove("one")
+    assert (data / "results").read_text() == "a week of work"
+    assert place not in Path("/proc/mounts").read_text()
+    assert not Path(place).exists()
     await engine.close()
 
 

@@ -30,6 +30,7 @@ from trainshed.backends.container.run_mounts import (
 )
 from trainshed.backends.machine.code_folders import CodeFolders
 from trainshed.backends.machine.loopback import LoopbackPort
+from trainshed.backends.machine.mount_table import unmounted
 from trainshed.backends.machine.mounts import NO_BUCKETS, Mounts, local_env
 from trainshed.backends.machine.open_to_all import ANYBODY, open_to_all
 from trainshed.backends.machine.run_storage import RunStorage
@@ -67,15 +68,15 @@ class EngineVolumes:
 
     async def remove(self, job: str) -> None:
         """Remove all of the job's, once its containers are gone."""
-        for name in (await self._all()).get(job, ()):
-            await self._remove(name)
+        for name, place in (await self._all()).get(job, ()):
+            await self._remove(name, place)
 
     async def sweep(self, jobs: Callable[[], Collection[str]]) -> None:
         """Remove those of unknown jobs; `jobs` is called each time, as jobs begin meanwhile."""
-        for job, names in (await self._all()).items():
-            for name in names:
+        for job, volumes in (await self._all()).items():
+            for name, place in volumes:
                 if job not in jobs():
-                    await self._remove(name)
+                    await self._remove(name, place)
 
     async def is_rootless(self) -> bool:
         options: list[object] = (await self._engine_info()).get("SecurityOptions") or []
@@ -110,19 +111,27 @@ class EngineVolumes:
             self._info = await self._engine.about()
         return self._info
 
-    async def _all(self) -> dict[str, list[str]]:
-        """Names by job."""
+    async def _all(self) -> dict[str, list[tuple[str, str]]]:
+        """Names, and the folders where the engine mounts them, by job."""
         # One label only: given several, Podman lists volumes with any of them, Docker those with all.
         query: dict[str, object] = {"label": [f"{LABEL}.home={self._home}"]}
         listed: dict[str, Any] = await self._engine.ask("GET", "/volumes", {"filters": query})
-        result: dict[str, list[str]] = {}
+        result: dict[str, list[tuple[str, str]]] = {}
         for item in listed.get("Volumes") or ():
             labels: dict[str, str] = item.get("Labels") or {}
             if labels.get(f"{LABEL}.home") == self._home:
-                result.setdefault(labels.get(f"{LABEL}.job", ""), []).append(str(item["Name"]))
+                volumes = result.setdefault(labels.get(f"{LABEL}.job", ""), [])
+                volumes.append((str(item["Name"]), str(item.get("Mountpoint") or "")))
         return result
 
-    async def _remove(self, name: str) -> None:
+    async def _remove(self, name: str, place: str) -> None:
+        """Unmount what is still mounted there, and remove the volume. No container may have it any more.
+
+        When Podman is killed while it mounts a volume, it takes it for unmounted. It would then delete all
+        files that it finds there, such as those of an NFS share.
+        """
+        if not await asyncio.to_thread(unmounted, place):
+            raise Unavailable(f"Volume {name} is still mounted at {place}: unmount it there.")
         try:
             await self._engine.ask("DELETE", f"/volumes/{name}")
         except EngineFault as error:

@@ -4,8 +4,9 @@ Backends call it. It assumes nothing about mounts: v2 alone, v1 alone, both side
 shows only its own part. The parsing is pure. It never makes or changes a group (process/net.py does).
 """
 
-import re
 from pathlib import Path
+
+from trainshed.backends.machine.mount_table import unescaped
 
 
 def locate(controller: str = "") -> Path | None:
@@ -32,7 +33,7 @@ def find(mounts: str, groups: str, controller: str = "") -> Path | None:
         )
         if not wanted:
             continue
-        root, point = _unescape(fields[3]), _unescape(fields[4])
+        root, point = unescaped(fields[3]), unescaped(fields[4])
         # A container may show the mount's root as its own group, or a path from outside that is not mounted.
         inside = own.removeprefix(root) if root != "/" and own.startswith(root) else own
         path = Path(point + "/" + inside.strip("/")) if inside.strip("/") else Path(point)
@@ -47,7 +48,7 @@ def mounted() -> tuple[Path, ...]:
     except OSError:
         return ()
     kinds = ((line.partition(" - ")[2].split(None, 1)[0], line.split()[4]) for line in lines if " - " in line)
-    return tuple(Path(_unescape(point)) for kind, point in kinds if kind in ("cgroup", "cgroup2"))
+    return tuple(Path(unescaped(point)) for kind, point in kinds if kind in ("cgroup", "cgroup2"))
 
 
 def _own(groups: str, controller: str) -> str | None:
@@ -56,11 +57,6 @@ def _own(groups: str, controller: str) -> str | None:
         if (controller and controller in controllers.split(",")) or (not controller and number == "0"):
             return path
     return None
-
-
-def _unescape(path: str) -> str:
-    """mountinfo writes a blank as \\040."""
-    return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), path)
 
 
 def limits(controller: str, old: str, new: str) -> list[str]:
