@@ -1,6 +1,7 @@
 """Networks that serve one job after the other, on a real Podman: kept while jobs come thick and fast."""
 
 import asyncio
+import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.engine import Podman
 from tests.engine_images import BASE
 from tests.live import LiveServer
 from trainshed.backends.container import network_pool
+from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.job_network import JobNetwork
 from trainshed.backends.container.network_pool import NetworkAnchor
 from trainshed.core.errors import Unavailable
@@ -191,6 +193,27 @@ async def test_an_anchor_that_was_taken_away_is_replaced_and_no_job_hears_of_it(
     assert (await rush.run("true"))[0].exit == Exit(code=0)
     await until(lambda: bool(rush.anchors()) and gone not in rush.anchors())
     assert (await rush.bench.backend.observe(stays.name.job))[0].alive
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_an_anchor_that_an_engine_left_half_made_is_removed_when_the_engine_is_back(
+    rush: Rush, monkeypatch: pytest.MonkeyPatch
+):
+    start, stopped = EngineContainers.start, list[str]()
+
+    async def start_or_stop_the_engine(containers: EngineContainers, name: str) -> None:
+        if "-anchor-" not in name or stopped:
+            return await start(containers, name)
+        stopped.append(name)
+        await asyncio.to_thread(rush.podman.stop)
+        raise Unavailable("The engine was killed.")
+
+    monkeypatch.setattr(EngineContainers, "start", start_or_stop_the_engine)
+    with contextlib.suppress(Unavailable):  # as the job comes to its own start a little later
+        await rush.begin("true")
+    await until(lambda: bool(stopped) and rush.podman.service is None)
+    rush.podman.start()
+    await until(lambda: not set(stopped) & set(rush.anchors()))
 
 
 @pytest.mark.usefixtures("at_once")

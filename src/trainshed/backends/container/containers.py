@@ -5,15 +5,20 @@ or signalling a container that is not there is no error.
 """
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.render import LABEL, devices, spec
+from trainshed.core.errors import TrainshedError
 
+_log = logging.getLogger(__name__)
 _TRIES, _PAUSE = 5, 0.1  # seconds
+_SELDOM = 30.0  # seconds between two tries, at most
+_PATIENCE = 10.0  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,3 +89,17 @@ class EngineContainers:
             "GET", self._list, {"all": True, "filters": query}
         )
         return tuple(str(item["Names"][0]).lstrip("/") for item in listed if item.get("Names"))
+
+
+async def retry_until_done(work: Callable[[], Coroutine[None, None, None]], whose: str) -> None:
+    """Repeat until it succeeds, with growing pauses; log the obstacle once."""
+    pause, is_logged = _PAUSE, False
+    while True:
+        try:
+            return await work()
+        except TrainshedError as error:
+            if pause > _PATIENCE and not is_logged:
+                is_logged = True
+                _log.warning("the container engine keeps what is left of %s: %s", whose, error.message)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _SELDOM)

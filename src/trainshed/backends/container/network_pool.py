@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from trainshed.backends.container.containers import EngineContainers
+from trainshed.backends.container.containers import EngineContainers, retry_until_done
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.job_network import JobNetwork
@@ -56,6 +56,7 @@ class NetworkAnchor:
         self._networks: dict[str, JobNetwork] = {}
         self._turn = asyncio.Lock()
         self._alive: int | None = None  # the descriptor of the locked file
+        self._background = BackgroundTasks()
 
     @property
     def networks(self) -> tuple[JobNetwork, ...]:
@@ -82,6 +83,7 @@ class NetworkAnchor:
                 await self._tell("disconnect", net, {})
 
     async def close(self) -> None:
+        await self._background.close()
         async with self._turn:
             if self._alive is not None:
                 await self._end()
@@ -134,7 +136,14 @@ class NetworkAnchor:
         if self._alive is not None:
             os.close(self._alive)
             self._alive = None
-        await self._containers.remove(self.name)
+        name = self.name
+        try:
+            await self._containers.remove(name)
+        except TrainshedError:  # while it is there, nobody can remove its networks
+            self._background.run(
+                retry_until_done(lambda: self._containers.remove(name), f"network anchor {name}")
+            )
+            raise
 
     def _new_name(self) -> str:
         return f"{LABEL}-{self._home}-anchor-{os.urandom(3).hex()}"

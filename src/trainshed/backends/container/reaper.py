@@ -6,20 +6,18 @@ repeats a removal until the engine has done it.
 
 import asyncio
 import contextlib
-import logging
 import time
-from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, field
 
-from trainshed.backends.container.containers import EngineContainers
+from trainshed.backends.container.containers import EngineContainers, retry_until_done
 from trainshed.backends.container.limits import JobGroups
 from trainshed.backends.container.mount_preparer import EngineVolumes
 from trainshed.backends.container.network import Networks
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError, Unavailable
 
-_log = logging.getLogger(__name__)
-_SOON, _SELDOM = 0.1, 30.0  # seconds between two tries
+_SOON = 0.1  # seconds
 _PATIENCE = 10.0  # seconds
 _REST, _LONGEST = 0.3, 20.0  # seconds a removal waits after a launch, and at most
 
@@ -103,22 +101,8 @@ class ContainerReaper:
                     await self.containers.remove(name)
                 except TrainshedError as error:  # remove the others all the same
                     stuck = error
-        if stuck is not None:
-            raise stuck
         self.groups.sweep(jobs)
         await self.networks.sweep(jobs)
+        if stuck is not None:  # it may have volumes
+            raise stuck
         await self.volumes.sweep(jobs)
-
-
-async def retry_until_done(work: Callable[[], Coroutine[None, None, None]], whose: str) -> None:
-    """Repeat until it succeeds, with growing pauses; log the obstacle once."""
-    pause, is_logged = _SOON, False
-    while True:
-        try:
-            return await work()
-        except TrainshedError as error:
-            if pause > _PATIENCE and not is_logged:
-                is_logged = True
-                _log.warning("the container engine keeps what is left of %s: %s", whose, error.message)
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, _SELDOM)
