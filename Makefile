@@ -2,7 +2,7 @@
 # PYTHON=/path/to/python3.12 chooses the interpreter; it must be 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-stop demo-env tensorflow sdk s3 provider cluster cluster-stop chart helm programs dev bytecode test test-all check style types console-types rules unit quick fuzz chaos bench clean
+.PHONY: help tests all-tests setup demo demo-stop demo-env tensorflow sdk s3 provider cluster cluster-stop chart helm programs dev bytecode test test-all check style types console-types rules unit quick fuzz chaos bench clean
 MAKEFLAGS += --no-print-directory
 export PYTHON
 
@@ -12,10 +12,11 @@ FAULTS ?= 500
 REQUESTS ?= 300000
 # Most tests wait for processes: two more at a time than there are cores. Files stay together, for their servers.
 AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
-# In the order of tests/conftest.py: xdist's own puts files of few tests last, and those take longest.
 # What tests import of large packages: scripts/venv compiles that much of them.
 TRAINING = "sklearn.datasets, sklearn.model_selection, torch._dynamo, torch.distributed.run, torch.utils.data"
 SDK = "gcsfs, google.cloud.aiplatform, google.cloud.aiplatform.vizier, google.cloud.storage.transfer_manager, hypertune, obstore"
+BEFORE_TESTS = style console-types rules bytecode sdk demo-env s3 provider programs helm
+# In the order of tests/conftest.py: xdist's own puts files of few tests last, and those take longest.
 SPREAD = -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
 
 help: ## list what can be made
@@ -85,13 +86,19 @@ quick: check ## check, and all tests that are neither slow nor of containers or 
 	@scripts/postgres
 	$(BIN)/pytest $(SPREAD) --ignore=tests/rules -m "not slow and not containers and not cluster"
 
-# The types first: of all that needs .venv they take longest, and one core.
+# Types need minutes of one core, and tests often wait for something: side by side they end sooner.
 test: ## set up, check, and run all everyday tests
-	@$(MAKE) -j5 types check bytecode sdk demo-env s3 provider programs helm
-	@scripts/run-tests $(SPREAD) --ignore=tests/rules -rs
+	@$(MAKE) -j5 $(BEFORE_TESTS)
+	@$(MAKE) -j2 types tests
 
 test-all: ## the same, and the tests on Kubernetes: it is built meanwhile, where it is not there
-	@$(MAKE) -j5 types check bytecode sdk demo-env s3 provider programs helm
+	@$(MAKE) -j5 $(BEFORE_TESTS)
+	@$(MAKE) -j2 types all-tests
+
+tests:
+	@scripts/run-tests $(SPREAD) --ignore=tests/rules -rs
+
+all-tests:
 	@scripts/all-tests $(SPREAD) --ignore=tests/rules -rs
 
 # One after the other: the package manager serves one at a time.
