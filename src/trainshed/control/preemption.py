@@ -23,6 +23,7 @@ from trainshed.core.preempt import Preemption, candidates, preemptions
 from trainshed.core.refusal import UNNAMED
 
 MOST_ASKED = 50  # jobs whose last checkpoint is looked for
+PREPARING = timedelta(minutes=15)  # a claimant may be prepared for so long, and keeps its places
 PATIENCE = 2.0  # seconds that a bucket may take to say when a checkpoint was stored
 
 # When its last checkpoint was stored; None: it has none. Fails where that cannot be known.
@@ -81,10 +82,14 @@ class Preempter:
                 await self._stop(there, claimant, claim.rule, now)
 
     async def drop_stale(self, cycle: Cycle, claimants: Mapping[str, Job], now: datetime) -> None:
-        """Remove the claims of jobs that could not start although all have stopped: machines have changed."""
+        """Remove the claims of jobs that could not start although all have stopped: machines have changed.
+
+        A claimant that was not asked is still being prepared, as after each start of the server.
+        """
         for id, mark in cycle.snapshot.earmarks.items():
             claimant = claimants.get(id)
-            if claimant is not None and not mark.left and claimant.status.claim is not None:
+            was_asked = id in cycle.single or now > mark.claimed_at + PREPARING
+            if claimant is not None and was_asked and not mark.awaited and claimant.status.claim is not None:
                 try:
                     status = replace(claimant.status, claim=None, updated_at=now)
                     await self.store.write(claimant, status, (), flush=False)
@@ -98,7 +103,10 @@ class Preempter:
             return
         lost = await losses([admitted[id] for id in able if id in admitted], now, self.checkpointed)
         for preemption in preemptions(cycle, lost):
-            await self._claim(preemption, cycle, admitted, now)
+            if all(item.job in admitted for item in preemption.victims):
+                await self._claim(preemption, cycle, admitted, now)
+            else:
+                self.hint()  # one has ended meanwhile
 
     async def _claim(
         self, preemption: Preemption, cycle: Cycle, admitted: Mapping[str, Job], now: datetime
@@ -175,8 +183,8 @@ def _rule(preemption: Preemption, cycle: Cycle) -> str:
     shares = cycle.shares
     assert shares is not None
     stake = cycle.stake_of(preemption.job)
-    stakes = [item.stake for item in preemption.victims if item.stake is not None]
-    if all(shares.rights.standing(other) is Standing.SPOT for other in stakes):
+    stakes = [item.stake for item in preemption.victims if item.stake is not None and not item.stake.is_spot]
+    if not stakes:
         return "Spot jobs give way to all others."
     if all(other.share == stake.share for other in stakes):
         return f"Its priority {stake.priority} is higher, in the same share '{stake.share}'."

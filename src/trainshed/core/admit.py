@@ -189,7 +189,7 @@ class Cycle:
         way, placements = placed(ways, self.room) if ways and may_have else (Way(()), None)
         if placements is not None:
             return self._admitted(job, self._reservation(job, placements, stake), way)
-        if not mark.left:  # nothing more comes free for it: it loses its claim, and waits as any other
+        if not mark.awaited:  # nothing more comes free for it: it loses its claim, and waits as any other
             refusal = self._no_room(ways, None) if ways else self._too_large(job, shape[2])
             self.single[job.id] = refusal
             return AdmissionResult(job=job, refusal=refusal)
@@ -197,12 +197,12 @@ class Cycle:
         self.room.take(mine.placements)
         if self.shares is not None and mine.stake is not None:
             self.shares.take(mine.stake, mine.until)
-        stopping = tuple(item.named for item in mark.left)
+        stopping = tuple(item.named for item in mark.awaited)
         refusal = Refusal(
             reason=Reason.WAITS_FOR_PREEMPTED,
             holders=stopping[:NAMED],
             more_holders=max(0, len(stopping) - NAMED),
-            starts_by=max(item.until for item in mark.left),
+            starts_by=max(item.until for item in mark.awaited),
         )
         self.single[job.id] = refusal
         return AdmissionResult(job=job, refusal=refusal)

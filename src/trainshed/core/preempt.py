@@ -9,15 +9,16 @@ Of those that may be stopped it takes first the spot jobs, then those that borro
 priority, then those that lose the least work since their last stored checkpoint. It spares whom it can.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain, islice
 
 from trainshed.core.admit import Cycle
 from trainshed.core.fleet import Placement
 from trainshed.core.guarantee import Guarantees
 from trainshed.core.job import Job
-from trainshed.core.place import Room, Way, placed
+from trainshed.core.place import EPSILON, Amount, Room, Way, placed, total
 from trainshed.core.share import Stake
 from trainshed.core.share_cycle import ShareCycle
 from trainshed.core.share_use import ShareUse
@@ -66,7 +67,7 @@ def _running(cycle: Cycle, rights: Guarantees) -> RunningJobs:
     """Without who is stopping already. The caller may remove jobs."""
     if cycle.running is None:
         marked = {item.job for mark in cycle.snapshot.earmarks.values() for item in mark.left}
-        others = [item for item in cycle.snapshot.held if not item.is_ending and item.job not in marked]
+        others = [item for item in cycle.snapshot.held if item.may_be_stopped and item.job not in marked]
         cycle.running = RunningJobs.of(others, rights)
     return cycle.running.copy()
 
@@ -75,13 +76,36 @@ def candidates(cycle: Cycle) -> tuple[str, ...]:
     """The jobs that a claim of this cycle might stop."""
     if (shares := cycle.shares) is None:
         return ()
-    running = _running(cycle, shares.rights)
-    able: dict[int, JobGroup] = {}
-    for job in cycle.first_refused[:MOST_CLAIMANTS]:
-        for groups in running.takeable(cycle.stake_of(job), shares.use):
-            able.update((id(group), group) for group in groups)
+    machines, able = _once_stopped(cycle, shares), dict[int, JobGroup]()
+    for _, groups in _claimants(cycle, machines, _running(cycle, shares.rights)):
+        able.update((id(group), group) for group in groups)
     jobs = {item.job for group in able.values() for item in group.items}
     return tuple([item.job for item in cycle.snapshot.held if item.job in jobs])
+
+
+def _claimants(
+    cycle: Cycle, machines: _Machines, running: RunningJobs
+) -> Iterator[tuple[Job, tuple[JobGroup, ...]]]:
+    """The first of the refused jobs that might stop enough to start, and whom. Others do not count."""
+    free = machines.room.free()
+    able = (
+        (job, groups)
+        for job in cycle.first_refused
+        if (groups := tuple(chain(*running.takeable(cycle.stake_of(job), machines.use))))
+        and _may_be_enough(cycle.ways_of(job), free, groups)
+    )
+    return islice(able, MOST_CLAIMANTS)
+
+
+def _may_be_enough(ways: tuple[Way, ...], free: Amount, groups: tuple[JobGroup, ...]) -> bool:
+    """Whether the machines in all have so much. That takes no time, and spares most tries."""
+    for group in groups:
+        free = free.plus(group.room)
+    needs = (total(way.wanted) for way in ways)
+    return any(
+        need.cpus <= free.cpus + EPSILON and need.memory <= free.memory and need.gpus <= free.gpus
+        for need in needs
+    )
 
 
 def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption, ...]:
@@ -91,9 +115,9 @@ def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption
         return ()
     machines, running = _once_stopped(cycle, shares), _running(cycle, shares.rights)
     decided: list[Preemption] = []
-    for job in cycle.first_refused[:MOST_CLAIMANTS]:
+    for job, _ in list(_claimants(cycle, machines, running)):
         stake, ways = cycle.stake_of(job), cycle.ways_of(job)
-        if stake.is_spot or not ways:
+        if not ways:
             continue
         if (places := machines.places(ways, stake)) is not None:
             # It starts when those have stopped that are being stopped anyway.
@@ -135,8 +159,8 @@ def _victims(
 
 def _once_stopped(cycle: Cycle, shares: ShareCycle) -> _Machines:
     """The machines as the cycle leaves them, without those that are being stopped."""
-    marks = cycle.snapshot.earmarks
-    if not marks and not any(item.is_ending for item in cycle.held):
+    marks, now = cycle.snapshot.earmarks, cycle.now
+    if not marks and not any(item.leaves_soon(now) for item in cycle.held):
         return _Machines(cycle.room.copy(), shares.use.copy())
     machines = _Machines(Room(cycle.snapshot.nodes), ShareUse(shares.use.tree, shares.use.capacity))
     stopping = {item.job for mark in marks.values() for item in mark.left}
@@ -145,7 +169,7 @@ def _once_stopped(cycle: Cycle, shares: ShareCycle) -> _Machines:
         if item.job in cycle.single:
             machines.room.take(marks[item.job].placements)
             stakes.append(item.stake)
-        elif not item.is_ending and item.job not in stopping:
+        elif not item.leaves_soon(now) and item.job not in stopping:
             machines.room.take(item.placements)
             stakes.append(item.stake)
     machines.use.take_all(stake for stake in stakes if stake is not None)

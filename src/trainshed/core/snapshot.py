@@ -6,13 +6,16 @@ Where jobs are being stopped for a waiting one, the places it claims are its own
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from trainshed.core.fleet import Fit, Node, Placement
+from trainshed.core.fleet import Claim, Fit, Node, Placement
+from trainshed.core.hold import held_until
 from trainshed.core.job import Job, JobState, Outcome
 from trainshed.core.refusal import Named
 from trainshed.core.shape import Sites
 from trainshed.core.share import ShareTree, Stake
+
+OVERDUE = timedelta(minutes=10)  # after that a job that should have left counts as one that stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +28,18 @@ class Reservation:
     placements: tuple[Placement, ...]
     until: datetime
     stake: Stake | None = None  # where shares are set
-    is_ending: bool = False  # its job is being stopped for good, or preempted
+    ending_since: datetime | None = None  # its job is being stopped for good, or preempted
+    is_kept: bool = False  # the same, but its replicas are held for a look
+    is_restarting: bool = False  # its attempt ends, and the next one has the same places
+
+    @property
+    def may_be_stopped(self) -> bool:
+        return self.ending_since is None and not self.is_restarting
+
+    def leaves_soon(self, now: datetime) -> bool:
+        """Whether its places are free in a moment."""
+        is_due = self.ending_since is not None and now < self.until + OVERDUE
+        return is_due and not (self.is_kept and now < self.until)
 
     @property
     def named(self) -> Named:
@@ -38,7 +52,16 @@ class Earmark:
 
     reservation: Reservation  # without what they still hold of it
     placements: tuple[Placement, ...]  # all of it
-    left: tuple[Reservation, ...]  # of those that are still there
+    left: tuple[Reservation, ...]  # of those that are stopped for it: who is still there
+    beside: tuple[
+        Reservation, ...
+    ] = ()  # of others that were leaving when it was claimed: who is still there
+    claimed_at: datetime
+
+    @property
+    def awaited(self) -> tuple[Reservation, ...]:
+        """Those whose places may be what the job still lacks."""
+        return *self.left, *self.beside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +79,22 @@ def held_by(job: Job, now: datetime, tree: ShareTree | None = None) -> Reservati
     status, scheduling = job.status, job.spec.scheduling
     since, closing = status.started_at or status.admitted_at or now, status.closing
     placements = admission.placements if admission else ()
-    is_preempted = closing is not None and closing.outcome is Outcome.PREEMPTED
+    is_restarting = closing is not None and closing.outcome is Outcome.RETRY and not status.cancel_asked_at
+    ending_since = None if is_restarting else closing.since if closing else status.cancel_asked_at
+    kept_until = held_until(job, status)
+    until = since + scheduling.timeout
+    if ending_since is not None:
+        until = kept_until or ending_since + scheduling.grace
     return Reservation(
         job=job.id,
         display_name=job.display_name,
         project=job.project,
         placements=placements,
-        until=closing.since + scheduling.grace if is_preempted and closing else since + scheduling.timeout,
+        until=until,
         stake=None if tree is None else tree.stake(job, placements),
-        is_ending=status.cancel_asked_at is not None
-        or (closing is not None and closing.outcome is not Outcome.RETRY),
+        ending_since=ending_since,
+        is_kept=kept_until is not None,
+        is_restarting=is_restarting,
     )
 
 
@@ -110,10 +139,9 @@ def snapshot_of(
     admitted.sort(key=lambda job: (job.created_at, job.id))
     reservations = with_own_gpus((holdings or Holdings()).of(admitted, now, tree), nodes)
     attempts = {(job.id, job.status.attempt) for job in admitted}
+    claims = {job.id: job.status.claim for job in jobs if job.status.claim and is_waiting(job)}
     earmarks = {
-        job.id: _earmark(job, reservations, attempts, now, tree)
-        for job in jobs
-        if job.status.claim and is_waiting(job)
+        job.id: _earmark(job, claims, reservations, attempts, now, tree) for job in jobs if job.id in claims
     }
     return Snapshot(
         nodes=nodes, held=tuple(reservations), fit=fit, sites=sites or {}, tree=tree, earmarks=earmarks
@@ -122,31 +150,48 @@ def snapshot_of(
 
 def _earmark(
     job: Job,
+    claims: Mapping[str, Claim],
     reservations: Sequence[Reservation],
     attempts: Collection[tuple[str, int]],
     now: datetime,
     tree: ShareTree | None,
 ) -> Earmark:
-    claim = job.status.claim
-    assert claim is not None
+    claim = claims[job.id]
     victims = {victim[0] for victim in claim.victims if victim in attempts}
+    earlier = (other for other in claims.values() if other.claimed_at <= claim.claimed_at)
+    stopped = {victim[0] for other in earlier for victim in other.victims if victim in attempts}
     left = tuple(item for item in reservations if item.job in victims)
+    beside = tuple(
+        item
+        for item in reservations
+        if item.job not in victims
+        and (item.job in stopped or (item.ending_since is not None and item.ending_since <= claim.claimed_at))
+        and (item.ending_since is None or item.leaves_soon(now))
+    )
     own = Reservation(
         job=job.id,
         display_name=job.display_name,
         project=job.project,
-        placements=_without(claim.placements, [place for item in left for place in item.placements]),
+        placements=_without(
+            claim.placements,
+            [place for item in left for place in item.placements],
+            {(place.node, gpu) for item in beside for place in item.placements for gpu in place.gpus},
+        ),
         until=now + job.spec.scheduling.timeout,
         stake=None if tree is None else tree.stake(job, claim.placements),
     )
-    return Earmark(reservation=own, placements=claim.placements, left=left)
+    return Earmark(
+        reservation=own, placements=claim.placements, left=left, beside=beside, claimed_at=claim.claimed_at
+    )
 
 
-def _without(places: Sequence[Placement], others: Sequence[Placement]) -> tuple[Placement, ...]:
-    """These places less what others hold on the same nodes: what both have is not taken twice."""
+def _without(
+    places: Sequence[Placement], others: Sequence[Placement], taken: Collection[tuple[str, str]]
+) -> tuple[Placement, ...]:
+    """These places less what others hold on the same nodes, and these GPUs: nothing is taken twice."""
     cpus: dict[str, float] = {}
     memory: dict[str, int] = {}
-    gpus = {(other.node, gpu) for other in others for gpu in other.gpus}
+    gpus = {*taken, *((other.node, gpu) for other in others for gpu in other.gpus)}
     for other in others:
         cpus[other.node] = cpus.get(other.node, 0) + other.cpus
         memory[other.node] = memory.get(other.node, 0) + other.memory

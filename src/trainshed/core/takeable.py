@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from trainshed.core.guarantee import Alike, Guarantees, Standing
+from trainshed.core.place import Amount
 from trainshed.core.share import Stake
 from trainshed.core.share_use import ShareUse
 from trainshed.core.snapshot import Reservation
@@ -24,6 +25,7 @@ class JobGroup:
     rank: Rank
     items: list[Reservation] = field(default_factory=list[Reservation])
     _amounts: dict[str, float] | None = None
+    _room: Amount | None = None
     _candidates: list[Candidate] | None = None
 
     @property
@@ -36,6 +38,18 @@ class JobGroup:
                     self._amounts[name] = self._amounts.get(name, 0) + amount
         return self._amounts
 
+    @property
+    def room(self) -> Amount:
+        """What they all hold together of the machines."""
+        if self._room is None:
+            places = [place for item in self.items for place in item.placements]
+            self._room = Amount(
+                sum([place.cpus for place in places]),
+                sum([place.memory for place in places]),
+                sum([len(place.gpus) for place in places]),
+            )
+        return self._room
+
     def candidates(self, lost: Mapping[str, timedelta]) -> list[Candidate]:
         """The cheapest first. What they would lose is the same each time."""
         if self._candidates is None:
@@ -43,11 +57,11 @@ class JobGroup:
         return self._candidates
 
     def copy(self) -> "JobGroup":
-        return JobGroup(self.stake, self.rank, list(self.items), self._amounts)
+        return JobGroup(self.stake, self.rank, list(self.items), self._amounts, self._room)
 
     def remove(self, item: Reservation) -> None:
         self.items.remove(item)
-        self._amounts = None
+        self._amounts = self._room = None
         if self._candidates is not None:
             self._candidates = [other for other in self._candidates if other.item is not item]
 

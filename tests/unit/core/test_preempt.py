@@ -8,7 +8,8 @@ from tests.builders import T0, a_node, at, closing
 from tests.shares import a_job_of, a_share, a_tree, started
 from trainshed.control.preemption import standings
 from trainshed.core.admit import Cycle
-from trainshed.core.fleet import Claim, Fit, Placement
+from trainshed.core.event import Reason
+from trainshed.core.fleet import Admission, Claim, Fit, Placement
 from trainshed.core.guarantee import Standing
 from trainshed.core.job import Job, Outcome
 from trainshed.core.preempt import candidates, preemptions
@@ -124,6 +125,76 @@ def test_nobody_is_stopped_for_a_job_that_starts_when_others_have_stopped_anyway
     own, ends = started(a_job_of("b", "own", 4)), started(a_job_of("b", "ends", 3))
     active = [own, closing(ends, Outcome.CANCELLED), started(a_job_of("b", "borrows", 1))]
     assert preemptions(cycle_of(TREE, [a_job_of("a", "1", 3)], active), {}) == ()
+
+
+def test_a_failed_job_that_is_kept_for_a_look_does_not_leave_soon():
+    own = started(a_job_of("b", "own", 4, created_at=at(-2)))
+    kept = started(a_job_of("b", "kept", 3, created_at=at(-1)))
+    scheduling = replace(kept.spec.scheduling, hold=timedelta(hours=1))
+    kept = replace(kept, spec=replace(kept.spec, scheduling=scheduling))
+    borrows = started(a_job_of("b", "borrows", 1, created_at=at(1)))
+    for outcome, expected in ((Outcome.FAILED, ["borrows"]), (Outcome.CANCELLED, [])):
+        cycle = cycle_of(TREE, [a_job_of("a", "1", 1)], [own, closing(kept, outcome), borrows])
+        assert [item.job for claim in preemptions(cycle, {}) for item in claim.victims] == expected
+
+
+def test_a_job_that_should_have_left_long_ago_counts_as_one_that_stays():
+    own = started(a_job_of("b", "own", 4, created_at=at(-2)))
+    stuck = started(a_job_of("b", "stuck", 3, created_at=at(-1)))
+    stuck = closing(stuck, Outcome.CANCELLED, since=at(-3600))
+    borrows = started(a_job_of("b", "borrows", 1, created_at=at(1)))
+    [claim] = preemptions(cycle_of(TREE, [a_job_of("a", "1", 1)], [own, stuck, borrows]), {})
+    assert [item.job for item in claim.victims] == ["borrows"]
+
+
+def test_a_job_between_two_attempts_is_not_stopped():
+    own = started(a_job_of("b", "own", 4, created_at=at(-9)))
+    retries = closing(started(a_job_of("b", "retries", 2)), Outcome.RETRY)
+    other = started(a_job_of("b", "other", 2, created_at=at(-1)))
+    [claim] = preemptions(cycle_of(TREE, [a_job_of("a", "1", 2)], [own, retries, other]), {})
+    assert [item.job for item in claim.victims] == ["other"]
+    assert preemptions(cycle_of(TREE, [a_job_of("a", "1", 4)], [own, retries, other]), {}) == ()
+
+
+def test_jobs_for_which_nobody_could_stop_enough_keep_no_other_from_it():
+    running = [a_job_of("b", "other", 7), a_job_of("b", "spot", 1, spot=True)]
+    large = [a_job_of("b", f"large{n}", 8, timeout=100 + n, created_at=at(-n)) for n in range(1, 40)]
+    assert stopped([*large, a_job_of("b", "small", 1)], running, tree=UNDIVIDED) == {"small": ["spot"]}
+
+
+def test_a_claim_lasts_while_a_job_leaves_that_was_leaving_when_it_was_made():
+    """Else the victim would start again, be stopped again, and so on until the other has left."""
+    own = started(a_job_of("b", "own", 4, created_at=at(-2)))
+    leaves = closing(started(a_job_of("b", "leaves", 2)), Outcome.CANCELLED, since=at(-5))
+    claimant = a_job_of("a", "1", 4)
+    place = Placement(pool=0, index=0, node="n", host="10.0.0.1", cpus=4, memory=1 << 30)
+    claim = Claim(placements=(place,), victims=(("victim", 0),), claimed_at=T0)
+    claimant = replace(claimant, status=replace(claimant.status, claim=claim))
+    victim = a_job_of("b", "victim", 2, created_at=at(-1))  # it has stopped, and waits again
+
+    during = cycle_of(TREE, [claimant, victim], [own, leaves])
+    assert [item.job for item in during.held] == ["own", "leaves", "1"]
+    refusal = during.refusal_of(claimant)
+    assert refusal is not None
+    assert (refusal.reason, refusal.holders) == (Reason.WAITS_FOR_PREEMPTED, (("leaves", "job-leaves", "b"),))
+    assert preemptions(during, {}) == ()
+
+    later = closing(leaves, Outcome.CANCELLED, since=at(5))  # who begins to leave later is not waited for
+    assert [item.job for item in cycle_of(TREE, [claimant], [own, later]).held] == ["own", "leaves"]
+    assert [item.job for item in cycle_of(TREE, [claimant, victim], [own]).held] == ["own", "1"]
+
+
+def test_a_claimant_never_gets_gpus_that_one_who_leaves_still_has():
+    leaves = started(a_job_of("b", "leaves", 1))
+    gpus = Placement(pool=0, index=0, node="n", host="10.0.0.1", cpus=1, memory=1 << 30, gpus=("0", "1"))
+    admission = Admission(placements=(replace(gpus, gpus=("0",)),), admitted_at=T0)
+    leaves = closing(replace(leaves, status=replace(leaves.status, admission=admission)), Outcome.CANCELLED)
+    claimant = a_job_of("a", "1", 1)
+    claim = Claim(placements=(gpus,), victims=(), claimed_at=at(1))
+    claimant = replace(claimant, status=replace(claimant.status, claim=claim))
+    nodes = (a_node(cpus=8, gpus=("0", "1")),)
+    mark = snapshot_of([leaves, claimant], nodes, Fit.SHRINK, at(2), None, TREE).earmarks["1"]
+    assert [place.gpus for place in mark.reservation.placements] == [("1",)]
 
 
 def test_what_is_claimed_is_given_to_nobody_else():
