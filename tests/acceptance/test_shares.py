@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.live import LiveServer, pool, python, until
+from tests.tuning import a_tuning_job, wait_study
 
 # Four CPUs a job, so that one of them fills the machine. Each step is a checkpoint of its own.
 TRAINS = """
@@ -108,6 +109,30 @@ def test_a_share_takes_its_own_back_and_why_names_the_rule(server: LiveServer, t
     assert server.cli("shares", "rm").returncode == 0
     server.cancel(own)
     server.wait_for(borrows, ["JOB_STATE_RUNNING"])
+
+
+def test_a_study_waits_while_its_share_is_too_small_for_a_trial_and_goes_on_when_it_is_raised(
+    server: LiveServer,
+):
+    project = f"projects/vision/{LOCATION}"
+    body = a_tuning_job(trials=2, parallel=1, maxFailedTrialCount=1)
+    study = server.post(f"/v1/{project}/hyperparameterTuningJobs", body)["name"]
+    small = {"share": {"vision": {"projects": ["vision"], "nominal": {"cpus": 1}, "borrow": {"cpus": 0}}}}
+    assert server.request("PUT", "/v1/shares", small).status == 200
+
+    def row() -> dict[str, Any]:
+        return server.get(f"/v1/{study}?view=trainshed")["trainshed"]
+
+    until(lambda: row().get("waiting", {}).get("reason") == "WAITS_FOR_SHARE")
+    assert "Share 'vision' may have 1 CPU" in row()["message"]
+    shown = server.cli("study", "ls", TRAINSHED_PROJECT="vision").stdout
+    assert "Its next trial cannot begin." in shown, shown
+    refused = server.request("POST", f"/v1/{project}/hyperparameterTuningJobs", body)
+    assert refused.status == 429, "a new study does not wait"
+    assert server.request("PUT", "/v1/shares", {}).status == 200
+    ended = wait_study(server, study)
+    assert ended["state"] == "JOB_STATE_SUCCEEDED", ended
+    assert "waiting" not in row()
 
 
 def test_wrong_shares_are_refused_with_every_violation_and_change_nothing(server: LiveServer, tmp_path: Path):

@@ -4,6 +4,8 @@ A work queue calls `turn` for one study. Jobs hint it when they change, and wher
 when their programs report. `core/advance.py` decides; this module reads what it needs and does what it says.
 Everything is stored before it is acted upon: a point before its job, under a key by which a second submit
 gives the first job.
+
+A trial that its share has no room for, however little others use, waits: shares may be raised again.
 """
 
 import functools
@@ -15,6 +17,7 @@ from trainshed.control.queue import WorkQueue
 from trainshed.control.study_pace import StudyPace
 from trainshed.core.advance import StudyPlan, TrialFacts, advance, infeasible
 from trainshed.core.errors import Conflict, Exhausted, Forbidden, Invalid, NotFound
+from trainshed.core.event import Reason, Waiting
 from trainshed.core.job import Job, OwnerKind
 from trainshed.core.measurement import TrialReport
 from trainshed.core.measurement_port import MeasurementReader, MeasurementWatch
@@ -25,6 +28,7 @@ from trainshed.core.suggestion_port import Suggester
 from trainshed.core.suggestion_request import suggestion_request
 
 MOST_STEPS = 100  # of one turn, before others have theirs
+TRIED_EVERY = timedelta(seconds=5)  # the next trial, while its share may not have so much
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,6 +49,7 @@ class StudyLoop:
         default_factory=dict[str, tuple[int, tuple[Trial, ...]]]
     )
     _paces: dict[str, StudyPace] = field(default_factory=dict[str, StudyPace])  # by study
+    _tried_again_at: dict[str, datetime] = field(default_factory=dict[str, datetime])  # where trials wait
 
     async def begin(self) -> None:
         self.queue.serve(self.turn)
@@ -78,6 +83,7 @@ class StudyLoop:
             if study is None or study.is_final:
                 self._known.pop(identity, None)
                 self._paces.pop(identity, None)
+                self._tried_again_at.pop(identity, None)
                 return None
             trials = await self._trials(study)
             with pace.look():
@@ -87,7 +93,8 @@ class StudyLoop:
                 if has_changed:
                     await self._write(replace(study, status=plan.status), plan.changed)
             if not has_changed and not await self._acted(study, trials, facts, plan):
-                return plan.again_at
+                moments = plan.again_at, self._tried_again_at.get(identity)
+                return min((at for at in moments if at is not None), default=None)
         return self.clock.now()
 
     async def _acted(
@@ -96,9 +103,7 @@ class StudyLoop:
         """Whether something was stored: then there may be more to do."""
         for trial in plan.stop:
             await self._stop(facts[trial.number].job)
-        launched = [await self._launched(study, trial) for trial in plan.launch]
-        if launched:
-            await self._write(study, launched)
+        if await self._launch(study, plan.launch):
             return True
         return await self._suggested(study, trials, plan.wanted) if plan.wanted else False
 
@@ -139,11 +144,33 @@ class StudyLoop:
         except (Conflict, NotFound):
             return  # it has just ended
 
+    async def _launch(self, study: Study, trials: Sequence[Trial]) -> bool:
+        """Start these trials until one has to wait: all need the same. Whether something was stored."""
+        now = self.clock.now()
+        if trials and self._tried_again_at.get(study.id, now) > now:
+            return False
+        self._tried_again_at.pop(study.id, None)
+        launched: list[Trial] = []
+        waiting = None
+        for trial in trials:
+            try:
+                launched.append(await self._launched(study, trial))
+            except Exhausted as error:
+                waiting = _waits(error)
+                self._tried_again_at[study.id] = now + TRIED_EVERY
+                break
+        if not launched and waiting == study.status.waiting:
+            return False
+        if waiting != study.status.waiting:
+            study = replace(study, status=replace(study.status, waiting=waiting, updated_at=now))
+        await self._write(study, launched)
+        return True
+
     async def _launched(self, study: Study, trial: Trial) -> Trial:
-        """The trial with its job. One whose job is refused is infeasible: no later submit would help."""
+        """The trial with its job. One whose job is wrong is infeasible: no later submit would help."""
         try:
             job = await self.submit(study, trial)
-        except (Invalid, Forbidden, NotFound, Exhausted) as error:
+        except (Invalid, Forbidden, NotFound) as error:
             return infeasible(trial, f"Its job was refused: {error.message}", self.clock.now())
         return replace(trial, state=TrialState.ACTIVE, job=job.id)
 
@@ -181,6 +208,14 @@ class StudyLoop:
             if trial.is_final and trial.job:
                 self.measurements.forget(trial.job)
         self.tell(stored)
+
+
+def _waits(error: Exhausted) -> Waiting:
+    return Waiting(
+        reason=Reason.WAITS_FOR_SHARE,
+        message=f"Its next trial cannot begin. {error.message}",
+        remedy="It begins by itself when its share may have so much again. Or stop the study.",
+    )
 
 
 def _is_to_end(study: Study, trial: Trial) -> bool:

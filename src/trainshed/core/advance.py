@@ -62,6 +62,8 @@ def advance(
             status = replace(status, state=state, outcome=None, drains=False, ended_at=now)
     if study.spec.trial_stopping is not None:
         judged = _stopped_early(study, judged)
+    if status.waiting is not None and not _launched(replace(study, status=status), judged):
+        status = replace(status, waiting=None)
     changed = tuple(new for new, old in zip(judged, trials, strict=True) if new != old)
     if changed or status != study.status:
         status = replace(status, updated_at=now)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from trainshed.core.event import Waiting
 from trainshed.core.job import JobSpec, JobState
 from trainshed.core.measurement import Measurement
 from trainshed.core.search_space import SearchSpace, TrialPoint
@@ -118,7 +119,8 @@ ONE_TRIAL = StudyLimits()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyStatus:
     state: StudyState = StudyState.PENDING
-    message: str = ""  # why it ended, or what it is waiting for
+    message: str = ""  # why it ended
+    waiting: Waiting | None = None  # why its next trial cannot begin yet; trials that run go on
     outcome: StudyState | None = None  # of a study that is STOPPING: what it becomes
     drains: bool = False  # of a study that is STOPPING: trials that run may finish
     is_exhausted: bool = False  # its search space has no further point

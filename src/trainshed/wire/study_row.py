@@ -17,6 +17,7 @@ from trainshed.wire import enums
 from trainshed.wire.custom_job import LONGEST_NAME, render_spec
 from trainshed.wire.faults import invalid
 from trainshed.wire.filter_tokens import TokenKind, tokens
+from trainshed.wire.job_status import render_waiting
 from trainshed.wire.scalars import double_json, duration_text, time_text
 from trainshed.wire.trial import render_trial
 from trainshed.wire.tuning_job import render_study_life
@@ -57,8 +58,11 @@ def render_study_row(study: Study, figures: StudyFigures) -> dict[str, Any]:
         row["submitter"] = study.submitter
     if study.labels:
         row["labels"] = dict(study.labels)
-    if study.status.message:
-        row["message"] = study.status.message
+    waiting = study.status.waiting
+    if message := study.status.message or (waiting.message if waiting is not None else ""):
+        row["message"] = message
+    if waiting is not None:
+        row["waiting"] = render_waiting(waiting)
     return row
 
 

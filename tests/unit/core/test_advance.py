@@ -22,7 +22,7 @@ from tests.study_builders import (
     stopping,
 )
 from trainshed.core.advance import StudyPlan, TrialFacts, advance, chosen, completed
-from trainshed.core.event import Reason
+from trainshed.core.event import Reason, Waiting
 from trainshed.core.job import Failure, JobState
 from trainshed.core.measurement import Measurement
 from trainshed.core.stopping_rule import StoppingKind, StoppingRule
@@ -558,3 +558,20 @@ def test_a_final_measurement_that_a_client_gives_counts_whatever_the_selection()
     final = Measurement(9, 9.0, {"accuracy": 0.1})
     trial = completed(study, active(1, values=(0.9,)), NOW, final=final)
     assert (trial.state, trial.final) == (TrialState.SUCCEEDED, final)
+
+
+WAITS = Waiting(reason=Reason.WAITS_FOR_SHARE, message="Its share is too small.")
+
+
+def test_a_study_waits_for_its_share_only_while_a_trial_could_begin() -> None:
+    study = a_study(trials=3, waiting=WAITS)
+    assert step(study, done(1), a_trial(2)).status.waiting == WAITS
+    assert step(study, done(1)).status.waiting is None, "no trial is to begin"
+    assert step(study, active(1), a_trial(2)).status.waiting is None, "one at a time"
+
+
+def test_a_study_that_ends_waits_for_nothing() -> None:
+    study = a_study(trials=1, waiting=WAITS, state=StudyState.STOPPING, outcome=StudyState.CANCELLED)
+    assert step(study, a_trial(1)).status.waiting is None
+    study = a_study(max_failed=1, waiting=WAITS)
+    assert step(study, failed(1), a_trial(2)).status.waiting is None

@@ -38,7 +38,7 @@ def _row(row: Json, now: datetime, *, all_locations: bool) -> list[str]:
         ", ".join(f"{'max' if is_more_better else 'min'} {metric}" for metric, is_more_better in goals),
         trial_words.number(best["value"]) if best.get("value") is not None else "",
         words.location(row) if all_locations else "",
-        str(row.get("message") or "") if state == "FAILED" or not point else point,
+        str(row.get("message") or "") if state == "FAILED" or "waiting" in row or not point else point,
     ]
 
 

@@ -34,6 +34,16 @@ def test_studies_are_listed_with_their_best_value(terminal: Terminal, serve: Ser
     assert line.endswith("4/20    1       max accuracy  0.75  lr=0.02 net=small")
 
 
+def test_a_study_that_waits_for_its_share_says_so_though_it_has_a_best_trial(
+    terminal: Terminal, serve: Serve
+) -> None:
+    why = "Its next trial cannot begin. Share 'a' may have 1 CPU."
+    waits = {"message": why, "waiting": {"reason": "WAITS_FOR_SHARE", "message": why}}
+    serve(ToldStudies("JOB_STATE_RUNNING", extra=waits))
+    assert terminal("study", "ls").out.splitlines()[1].endswith(why)
+    assert f"Why       {why}" in terminal("study", "show", "500").out
+
+
 @pytest.mark.parametrize("called", ["500", "train", NAME, "50"])
 def test_a_study_is_shown_by_any_of_its_names(terminal: Terminal, serve: Serve, called: str) -> None:
     serve(ToldStudies())
