@@ -11,7 +11,7 @@ from tests.conformance.gcloud_model import headers
 from tests.conformance.sdk_session import PYTHON, Sdk, SdkError
 from tests.live import IMAGE, JOBS, PARENT, PROJECT, Answer, LiveServer, pool, python, until
 from tests.shared_server import forget_jobs
-from tests.tuning import TUNING, a_tuning_job
+from tests.tuning import TUNING, a_tuning_job, wait_study
 
 RESOURCES = f"{PARENT}/persistentResources"
 MACHINE = "n1-standard-4"
@@ -216,7 +216,11 @@ def test_the_trials_of_a_study_run_in_it(server: LiveServer) -> None:
     study = server.post(TUNING, a_tuning_job(trials=2, parallel=2, trialJobSpec=spec))["name"]
     inside = f"{JOBS}?filter=state%3D%22JOB_STATE_RUNNING%22"
     until(lambda: len(server.get(inside).get("customJobs", [])) == 4)
+    refused = server.request("DELETE", f"{RESOURCES}/team")
+    assert refused.error["status"] == "FAILED_PRECONDITION", refused.body
+    assert f"study {study.rpartition('/')[2]} (tune)" in refused.error["message"]
     server.post(f"/v1/{study}:cancel")
+    wait_study(server, study)
 
 
 def test_quotas_of_others_are_less_by_what_is_reserved(server: LiveServer) -> None:

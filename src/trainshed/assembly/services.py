@@ -112,6 +112,7 @@ def make_services(
         resources=PersistentResourceService(
             store=store,
             jobs=store,
+            studies=store.studies,
             shares=control.shares.reserved,
             backend=fleet,
             clock=clock,

@@ -21,6 +21,8 @@ from trainshed.core.ports import Backend, Clock, Operation, Store
 from trainshed.core.quota import TRAINING_METRIC, metric
 from trainshed.core.share import ROOT, UNDIVIDED, in_amount
 from trainshed.core.share_use import ShareUse, capacities
+from trainshed.core.study import Study
+from trainshed.core.study_port import StudyStore
 from trainshed.service.jobs import check_location, new_id
 from trainshed.service.reserved_shares import ReservedShares
 
@@ -32,6 +34,7 @@ CREATED = "create-resource"  # the kind of operation, and the version of the API
 class PersistentResourceService:
     store: PersistentResourceStore
     jobs: Store
+    studies: StudyStore
     shares: ReservedShares
     backend: Backend
     clock: Clock
@@ -72,22 +75,33 @@ class PersistentResourceService:
         )
 
     async def delete(self, project: str, location: str, resource: str) -> Operation:
-        """Give its machines back. Conflict while jobs that name it run or wait."""
+        """Give its machines back. Conflict while jobs or studies that name it run or wait."""
         async with self._one_at_a_time:
             stored = await self.get(project, location, resource)
-            jobs = [job for job in await self.jobs.active() if job.persistent_resource == stored.name]
-            if jobs:
-                more = f" and {len(jobs) - NAMED} more" if len(jobs) > NAMED else ""
-                names = ", ".join(f"{job.id} ({job.display_name})" for job in jobs[:NAMED])
-                raise Conflict(
-                    f"Persistent resource {stored.name} has jobs that are not over: {names}{more}. "
-                    "Cancel them, or wait for their end."
-                )
+            await self._check_unused(stored)
             operation = self._operation(stored, "delete-resource")
             await self.store.delete_resource(stored, operation)
             self.shares.drop(stored)
         self.hint()
         return operation
+
+    async def _check_unused(self, resource: PersistentResource) -> None:
+        """Raise Conflict with the studies that will still submit trials to it, and the other jobs in it."""
+        studies = {s.id: s for s in await self.studies.active_studies() if _is_for(s, resource)}
+        jobs = [
+            job
+            for job in await self.jobs.active()
+            if job.persistent_resource == resource.name and (job.owner is None or job.owner.id not in studies)
+        ]
+        users = [f"study {study.id} ({study.display_name})" for study in studies.values()]
+        users += [f"{job.id} ({job.display_name})" for job in jobs]
+        if users:
+            what = " and ".join([*(["studies"] if studies else []), *(["jobs"] if jobs else [])])
+            more = f" and {len(users) - NAMED} more" if len(users) > NAMED else ""
+            raise Conflict(
+                f"Persistent resource {resource.name} has {what} that are not over: "
+                f"{', '.join(users[:NAMED])}{more}. Cancel them, or wait for their end."
+            )
 
     async def _check(self, resource: PersistentResource) -> None:
         """Raise Exhausted for more than the machines, or the share of its project, could give it."""
@@ -143,3 +157,13 @@ class PersistentResourceService:
             target=resource.name,
             created_at=self.clock.now(),
         )
+
+
+def _is_for(study: Study, resource: PersistentResource) -> bool:
+    """Whether the study's trials run in the resource."""
+    place = study.project, study.location
+    return (
+        study.template is not None
+        and study.template.persistent_resource == resource.id
+        and place == (resource.project, resource.location)
+    )
