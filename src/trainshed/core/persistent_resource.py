@@ -7,14 +7,14 @@ that run already have some of that. Nothing is stopped for it but spot jobs, whi
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
 
 from trainshed.core.job import JobSpec, Pool
 from trainshed.core.place import EPSILON, needs
 from trainshed.core.ports import Operation
-from trainshed.core.share import ROOT, UNDIVIDED, Amounts, Share, ShareTree, amounts_of
+from trainshed.core.share import ROOT, UNDIVIDED, Amounts, Share, ShareTree, Stake, amounts_of
 from trainshed.core.share_use import ShareUse, amount_there
 
 
@@ -98,8 +98,18 @@ def reservable(tree: ShareTree, share: str, item: str, capacity: Amounts) -> flo
 
 
 def is_free(use: ShareUse, share: str) -> bool:
-    """Whether running jobs from outside leave all that the reserved share has, by the use of all jobs."""
+    """Whether its jobs could have all that the reserved share has, by the use of all jobs.
+
+    Those from outside leave it on the machines and in the shares above, and no other share keeps it.
+    """
     tree = use.tree
+    own = tree.nominal[share].items()
+    unused = {
+        item: rest for item, amount in own if (rest := amount - use.used.get((share, item), 0)) > EPSILON
+    }
+    whole = Stake(job="", share=share, amounts=unused, created_at=datetime.max.replace(tzinfo=UTC))
+    if use.shortage(whole) is not None:
+        return False
     for item, amount in tree.nominal[share].items():
         outside = use.used.get((ROOT, item), 0) - use.used.get((share, item), 0)
         others = [name for name in tree.reserved if name != share]

@@ -180,3 +180,27 @@ def test_it_is_free_once_jobs_from_outside_have_none_of_it():
     assert not is_free(use, kept.name), "what its own jobs have is not counted twice"
     use.give(stake(tree, outside))
     assert is_free(use, kept.name)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        a_tree(a_share("vision", 4, borrow=0)),
+        a_tree(a_share("vision", 4), a_share("language", 4, lend=0)),
+        a_tree(a_share("lab", 4, borrow=0), a_share("vision", 4, parent="lab")),
+    ],
+    ids=["at its limit", "others lend nothing", "at a limit above"],
+)
+def test_it_is_not_free_while_its_share_may_have_no_more_though_machines_are_idle(tree: ShareTree):
+    kept = a_resource()
+    shares = with_resources(tree, [kept])
+    use = ShareUse(shares, CAPACITY)
+    outside = stake(shares, a_job_of("vision", "1", 4))
+    use.take(outside)
+    mine = inside(a_job_of("vision", "mine", 4), kept)
+    assert chosen(shares, [a_job_of("vision", "1", 4)], [mine]) == set()
+    assert not is_free(use, kept.name)
+    use.give(outside)
+    assert is_free(use, kept.name)
+    use.take(stake(shares, mine))
+    assert is_free(use, kept.name), "what its own jobs have is not missing"
