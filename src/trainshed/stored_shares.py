@@ -5,7 +5,7 @@ count; a kill at any line leaves the file before or the file after. A server wit
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from trainshed.core.errors import Invalid, Unavailable
@@ -34,8 +34,11 @@ class StoredShares:
     def __call__(self) -> ShareTree | None:
         return self._tree
 
-    def put(self, document: Mapping[str, object]) -> None:
+    def put(
+        self, document: Mapping[str, object], check: Callable[[ShareTree | None], None] = lambda _: None
+    ) -> None:
         tree = self._read(document)
+        check(tree)
         try:
             if tree is None:
                 self._path.unlink(missing_ok=True)

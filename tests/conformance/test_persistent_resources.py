@@ -223,6 +223,23 @@ def test_the_trials_of_a_study_run_in_it(server: LiveServer) -> None:
     wait_study(server, study)
 
 
+def test_shares_that_leave_less_than_is_reserved_are_refused(server: LiveServer) -> None:
+    made(server, "team", a_body(1))
+
+    def set_shares(cpus: int) -> Answer:
+        share = {"projects": [PROJECT], "nominal": {"cpus": cpus}, "borrow": {"cpus": 16}}
+        return server.request("PUT", "/v1/shares", {"share": {"a": share}})
+
+    refused = set_shares(1)
+    assert refused.status == 400, refused.body
+    sentence = refused.violations["share.a.nominal.cpus"]
+    assert "1 CPU" in sentence and "Make it at least 4 CPUs" in sentence
+    assert "a" not in [row["name"] for row in server.get("/v1/shares")["shares"]]
+    assert set_shares(4).status == 200
+    running(server, "team")
+    assert server.request("PUT", "/v1/shares", {}).status == 200
+
+
 def test_quotas_of_others_are_less_by_what_is_reserved(server: LiveServer) -> None:
     made(server, "team")
     quotas = {row["metric"]: row["limit"] for row in server.get(f"{PARENT}/quotas")["quotas"]}

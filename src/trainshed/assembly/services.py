@@ -121,7 +121,11 @@ def make_services(
         costs=control.costs,
         budgets=control.budgets,
         shares=ShareService(
-            scheduler.share_rows, control.shares.stored, shared.settings.shares, shared.queues.hint_scheduler
+            rows=scheduler.share_rows,
+            stored=control.shares.stored,
+            file=shared.settings.shares,
+            hint_scheduler=shared.queues.hint_scheduler,
+            check=control.shares.reserved.check_shares,
         ),
         access=access,
         standings=scheduler.standings,

@@ -5,16 +5,17 @@ project: from the moment it is there, no new job from outside gets what it has. 
 that run already have some of that. Nothing is stopped for it but spot jobs, which may use what it leaves.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
 
+from trainshed.core.errors import Violation
 from trainshed.core.job import JobSpec, Pool
 from trainshed.core.place import EPSILON, needs
 from trainshed.core.ports import Operation
-from trainshed.core.share import ROOT, UNDIVIDED, Amounts, Share, ShareTree, Stake, amounts_of
+from trainshed.core.share import ROOT, UNDIVIDED, Amounts, Share, ShareTree, Stake, amounts_of, in_amount
 from trainshed.core.share_use import ShareUse, amount_there
 
 
@@ -95,6 +96,28 @@ def reservable(tree: ShareTree, share: str, item: str, capacity: Amounts) -> flo
         whole = amount_there(capacity, item) if share == ROOT else tree.nominal[share][item]
         room = min(room, whole - sum(tree.nominal[child][item] for child in tree.children[share]))
     return max(0, room)
+
+
+def too_small(tree: ShareTree, resources: Iterable[PersistentResource]) -> Iterator[Violation]:
+    """Of the shares that have less than is reserved in them, beside what the shares below them have."""
+    by_share: dict[str, list[PersistentResource]] = {}
+    for resource in resources:
+        by_share.setdefault(tree.share_of(resource.project), []).append(resource)
+    by_share.pop(ROOT, None)  # it has what the machines have
+    for share, inside in by_share.items():
+        for item in sorted(tree.divided):
+            reserved = sum(resource.amounts.get(item, 0) for resource in inside)
+            below = sum(tree.nominal[child][item] for child in tree.children[share])
+            has = tree.nominal[share][item]
+            if reserved and reserved + below > has + EPSILON:
+                names = ", ".join(resource.name for resource in inside if resource.amounts.get(item))
+                beside = f", beside {in_amount(item, below)} of the shares below it" if below else ""
+                text = (
+                    f"is {in_amount(item, has)}, less than was reserved in it by {names}: "
+                    f"{in_amount(item, reserved)}{beside}. Make it at least "
+                    f"{in_amount(item, reserved + below)}, or delete persistent resources."
+                )
+                yield Violation(f"share.{share}.nominal.{item}", text)
 
 
 def is_free(use: ShareUse, share: str) -> bool:

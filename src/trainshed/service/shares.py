@@ -6,6 +6,7 @@ from pathlib import Path
 
 from trainshed.core.errors import Forbidden
 from trainshed.core.ports import ShareStore
+from trainshed.core.share import ShareTree
 from trainshed.core.share_report import ShareRow
 
 
@@ -15,6 +16,7 @@ class ShareService:
     stored: ShareStore
     file: Path | None  # that the settings name: then nothing else is used
     hint_scheduler: Callable[[], None]
+    check: Callable[[ShareTree | None], None]  # raises Invalid where less is left than is reserved
 
     def set(self, document: Mapping[str, object]) -> None:
         """These shares in place of all that were set. Raises Invalid with every violation."""
@@ -23,5 +25,5 @@ class ShareService:
                 f"The shares of this server are those of --shares {self.file}: change that file. "
                 "To set shares by the API start the server without --shares."
             )
-        self.stored.put(document)
+        self.stored.put(document, self.check)
         self.hint_scheduler()

@@ -10,7 +10,13 @@ from trainshed.core.admit import Cycle, admit
 from trainshed.core.fleet import Fit
 from trainshed.core.guarantee import Guarantees, Standing, guarantees
 from trainshed.core.job import Job
-from trainshed.core.persistent_resource import PersistentResource, is_free, reservable, with_resources
+from trainshed.core.persistent_resource import (
+    PersistentResource,
+    is_free,
+    reservable,
+    too_small,
+    with_resources,
+)
 from trainshed.core.share import ROOT, ShareTree, Stake
 from trainshed.core.share_use import ShareUse
 from trainshed.core.snapshot import snapshot_of
@@ -204,3 +210,21 @@ def test_it_is_not_free_while_its_share_may_have_no_more_though_machines_are_idl
     assert is_free(use, kept.name)
     use.take(stake(shares, mine))
     assert is_free(use, kept.name), "what its own jobs have is not missing"
+
+
+def faults(tree: ShareTree, *resources: PersistentResource) -> list[str]:
+    return [violation.field for violation in too_small(tree, resources)]
+
+
+def test_a_share_must_have_what_is_reserved_in_it_and_what_the_shares_below_it_have():
+    kept = [a_resource("one", 2), a_resource("two", 2), a_resource("elsewhere", 9, "nobody")]
+    assert faults(a_tree(a_share("vision", 4)), *kept) == []
+    assert faults(a_tree(a_share("vision", 3)), *kept) == ["share.vision.nominal.cpus"]
+    parted = a_share("vision", 4), a_share("team", 1, parent="vision")
+    assert faults(a_tree(*parted), *kept) == ["share.vision.nominal.cpus"]
+    assert faults(a_tree(*parted), kept[0]) == []
+
+
+def test_of_what_is_not_divided_as_much_may_be_reserved_as_before():
+    gpus = a_tree(replace(a_share("vision", 0), nominal={"gpus": 4}))
+    assert faults(gpus, a_resource(cpus=99)) == []
