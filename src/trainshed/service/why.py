@@ -1,13 +1,14 @@
 """Use case of `why`: why a job waits, what would start it now, and when it may start.
 
 `api/why.py` calls it, for a stored job or for a request that is not submitted. It sees the machines and the
-queue exactly as the scheduler does. It writes nothing and hints nobody. The answer is computed in a thread,
-so that a long queue never blocks the server.
+queue exactly as the scheduler does. It writes nothing and hints nobody. All that takes longer in a long queue
+is computed in threads, so that the server is never blocked.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -20,7 +21,7 @@ from trainshed.core.machine import Catalogue
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.shape import Sites
 from trainshed.core.share import ShareTree
-from trainshed.core.snapshot import is_waiting, snapshot_of
+from trainshed.core.snapshot import Snapshot, is_waiting, snapshot_of
 from trainshed.core.why import explain
 from trainshed.service.jobs import JobRequest, check_location
 from trainshed.service.named_secrets import NamedSecretService
@@ -89,8 +90,9 @@ class WhyService:
         if readiness.sites:  # also for the job as it would be submitted again
             sites |= {job.id: readiness.sites, NEWEST: readiness.sites}
         snapshot = snapshot_of(active, nodes, self.fit, now, sites, self.shares())
-        queue = in_turn(snapshot, tuple({j.id: j for j in (*waiting, job)}.values()), now) if running else []
-        ahead = takewhile(lambda j: j.id != job.id, queue)
+        ahead: list[Job] = []
+        if running:
+            ahead = await asyncio.to_thread(_ahead, job, snapshot, waiting, now)
         world = World(
             snapshot=snapshot,
             waiting=waiting,
@@ -111,3 +113,9 @@ class WhyService:
         more = tuple(Ground(reason=event.reason, message=event.message) for event in events)
         ground = explanation.ground
         return replace(explanation, ground=replace(ground, grounds=(*ground.grounds, *more)))
+
+
+def _ahead(job: Job, snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> list[Job]:
+    """Who is tried before this job."""
+    everyone = tuple({j.id: j for j in (*waiting, job)}.values())
+    return list(takewhile(lambda j: j.id != job.id, in_turn(snapshot, everyone, now)))

@@ -1,11 +1,15 @@
 """Why and when, over a store and a backend: the world as the scheduler sees it, unchanged by looking."""
 
+import threading
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 
 from tests.builders import T0, a_job, a_node, a_pool, admitted, at, running
+from tests.shares import a_share, a_tree
+from trainshed.core.admit import in_turn
 from trainshed.core.errors import NotFound
 from trainshed.core.event import Reason
 from trainshed.core.fleet import Fit
@@ -111,6 +115,20 @@ async def test_a_job_that_runs_says_so():
 async def test_an_unknown_job_is_not_found():
     with pytest.raises(NotFound):
         await (await a_why()).explain(*HERE, "7")
+
+
+async def test_a_long_queue_is_put_in_order_in_a_thread(monkeypatch: pytest.MonkeyPatch):
+    threads: list[threading.Thread] = []
+
+    def watched(*args: Any) -> list[Job]:
+        threads.append(threading.current_thread())
+        return in_turn(*args)
+
+    monkeypatch.setattr("trainshed.service.why.in_turn", watched)
+    why = await a_why(HOLDER, a_job())
+    why.shares = lambda: a_tree(a_share("shed", 1))
+    await why.explain(*HERE, "1")
+    assert threads and threading.main_thread() not in threads
 
 
 def test_only_a_queued_job_without_an_admission_waits():
