@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TypeVar
 
-from trainshed.core.admit import Cycle, in_turn
+from trainshed.core.admit import Cycle
 from trainshed.core.explanation import NEWEST, Change, ChangeCost, World, lasting
 from trainshed.core.job import Job, JobSpec, Outcome, Pool
 from trainshed.core.place import Amount, needs, total
@@ -64,7 +64,7 @@ class _Trials:
         priority = spec.scheduling.priority
         self.left -= 1
         if self.world.snapshot.tree is not None:  # rights depend on what the job asks for
-            return self.left >= 0 and self._up_to(new, self.world.snapshot).answer(new).admission is not None
+            return self.left >= 0 and self._starts_by_shares(new, self.world.snapshot)
         if priority not in self.cycles:
             self.cycles[priority] = self._up_to(new, self.world.snapshot)
         return self.left >= 0 and self.cycles[priority].copy().answer(new).admission is not None
@@ -73,12 +73,21 @@ class _Trials:
         """Whether the unchanged job starts as soon as the other one is gone."""
         remaining = tuple(h for h in self.world.snapshot.held if h.job != other)
         snapshot = replace(self.world.snapshot, held=remaining)
-        return self.left > 0 and self._up_to(self.job, snapshot, other).answer(self.job).admission is not None
+        if self.left <= 0:
+            return False
+        if snapshot.tree is not None:
+            return self._starts_by_shares(self.job, snapshot, other)
+        return self._up_to(self.job, snapshot, other).answer(self.job).admission is not None
+
+    def ahead(self, most: int) -> list[Job]:
+        """The first so many jobs before this one, as a cycle would try them now."""
+        snapshot = self.world.snapshot
+        turn = None if snapshot.tree is None else Cycle(snapshot, self.world.now, self.queue).turn
+        queue = takewhile(lambda other: other.id != self.job.id, self.queue.in_order((), turn))
+        return list(islice(queue, most))
 
     def _up_to(self, job: Job, snapshot: Snapshot, without: str = "") -> Cycle:
         """A cycle that has answered the jobs before this one, except itself and the one that is gone."""
-        if snapshot.tree is not None:
-            return self._up_to_by_shares(job, snapshot, without)
         cycle = Cycle(snapshot, self.world.now)
         for other in self.queue.in_order(cycle.refused):
             if cycle.is_over or order(other) >= order(job):
@@ -88,18 +97,28 @@ class _Trials:
                 self.left -= 1
         return cycle
 
-    def _up_to_by_shares(self, job: Job, snapshot: Snapshot, without: str) -> Cycle:
-        """The same where shares are set: whose turn it is depends on all that wait."""
-        gone = (self.job.id, job.id, without)
-        others = [other for other in self.world.waiting if other.id not in gone]
-        queue = WaitingJobs((*others, job), snapshot.sites, snapshot.tree)
-        cycle = Cycle(snapshot, self.world.now, queue)
-        for other in cycle.walk(queue):
-            if cycle.is_over or other.id == job.id:
-                break
-            cycle.answer(other)
-            self.left -= 1
-        return cycle
+    def _starts_by_shares(self, job: Job, snapshot: Snapshot, without: str = "") -> bool:
+        """Whether the job starts now where shares are set: whose turn it is depends on all that wait.
+
+        The one queue has it in place of the unchanged job, and lacks the one that is gone, as long as that
+        is asked: to make another of all that wait costs more than the answers.
+        """
+        gone = [known for id in {self.job.id, job.id, without} if (known := self.queue.get(id)) is not None]
+        for other in gone:
+            self.queue.remove(other.id)
+        self.queue.put(job, snapshot.sites.get(job.id, ()))
+        try:
+            cycle = Cycle(snapshot, self.world.now, self.queue)
+            for other in cycle.walk(self.queue):
+                if cycle.is_over or other.id == job.id:
+                    break
+                cycle.answer(other)
+                self.left -= 1
+            return cycle.answer(job).admission is not None
+        finally:
+            self.queue.remove(job.id)
+            for other in gone:
+                self.queue.put(other, snapshot.sites.get(other.id, ()))
 
 
 def _first(options: Sequence[T], works: Callable[[T], bool]) -> T | None:
@@ -256,9 +275,7 @@ def _priority(trials: _Trials) -> Iterator[Change]:
 
 def _others(trials: _Trials) -> Iterator[Change]:
     """Cancel a job before it in the queue; or the smallest running job that makes enough room."""
-    queue = in_turn(trials.world.snapshot, trials.world.waiting, trials.world.now)
-    ahead = list(takewhile(lambda other: other.id != trials.job.id, queue))
-    for other in ahead[:MOST_OTHERS]:
+    for other in trials.ahead(MOST_OTHERS):
         if trials.world.shown(other.id) and trials.without(other.id):
             yield _cancel(other.id, other.display_name, "QUEUED", 0)
             break

@@ -1,8 +1,12 @@
 """What would start a waiting job now: only what really does, the smallest of its kind, the cheapest first."""
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from tests.builders import T0, a_holder, a_job, a_node, a_pool, at, cancelled, running, seconds
+from tests.shares import a_job_of, a_share, a_tree, started
 from trainshed.catalogue import load_catalogue
 from trainshed.core.change import changes
 from trainshed.core.explanation import Change, ChangeCost, World
@@ -10,7 +14,8 @@ from trainshed.core.fleet import Fit, Node
 from trainshed.core.history import History, history_of
 from trainshed.core.job import Job, JobState, Pool, Scheduling
 from trainshed.core.machine import GIB
-from trainshed.core.snapshot import Reservation, Snapshot
+from trainshed.core.snapshot import Reservation, Snapshot, snapshot_of
+from trainshed.core.waiting_jobs import WaitingJobs
 
 LONG = Scheduling(timeout=seconds(10_000))
 
@@ -170,3 +175,37 @@ def test_without_machines_nothing_helps():
     job = a_job(on("n1-standard-4", 3))
     world = replace(a_world(job), snapshot=Snapshot(nodes=(), held=()))
     assert changes(world, job) == ()
+
+
+def a_shared_world(*waiting: Job) -> World:
+    """Vision has all that it may have, and so language waits for its own job."""
+    tree = a_tree(a_share("vision", 4, borrow=0), a_share("language", 4))
+    held = [started(a_job_of("vision", "v", 4)), started(a_job_of("language", "l", 3))]
+    snapshot = snapshot_of([*held, *waiting], (a_node(),), Fit.SHRINK, T0, None, tree)
+    return replace(a_world(*waiting, running=tuple(held)), snapshot=snapshot)
+
+
+def test_with_shares_the_changes_are_those_that_the_share_allows():
+    job = a_job_of("language", "1")
+    job = replace(job, spec=replace(job.spec, pools=(on("n1-standard-1", 2),)))
+    assert told(changes(a_shared_world(job), job)) == [
+        ("workerPoolSpecs[0].replicaCount", "2", "1"),
+        ("cancel", "RUNNING", "CANCELLED"),
+    ]
+
+
+def test_with_shares_all_that_wait_are_put_in_order_once_however_many_changes_are_tried(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    made: list[WaitingJobs] = []
+
+    def counted(*args: Any) -> WaitingJobs:
+        made.append(WaitingJobs(*args))
+        return made[-1]
+
+    monkeypatch.setattr("trainshed.core.change.WaitingJobs", counted)
+    many = [a_job_of("language", f"{number:02d}", 4, created_at=at(number)) for number in range(20)]
+    world = a_shared_world(*many)
+    changes(world, many[10])
+    [queue] = made
+    assert [job.id for job in queue.in_order(())] == [job.id for job in many], "and are all in it again"
