@@ -133,6 +133,19 @@ def test_a_request_repeated_with_its_key_is_one_job(server: LiveServer, fresh: N
     assert server.request("POST", JOBS, body).status == 409
 
 
+def test_a_repeated_request_is_answered_though_the_bucket_of_its_job_has_gone(
+    server: LiveServer, gcloud: AiPlatform, fresh: Name
+) -> None:
+    job, key, bucket = fresh("key"), {"Idempotency-Key": fresh("again")}, "gone-with-it"
+    body = container(job, "pass", jobDir=f"gs://{bucket}/run")
+    server.post("/storage/v1/b?project=p1", {"name": bucket})
+    first = server.request("POST", JOBS, body, headers=key)
+    assert first.status == 200, first.body
+    ended(gcloud, job)
+    assert server.request("DELETE", f"/storage/v1/b/{bucket}").status == 204
+    assert server.request("POST", JOBS, body, headers=key).json["createTime"] == first.json["createTime"]
+
+
 def test_everything_wrong_is_told_at_once(gcloud: AiPlatform) -> None:
     answer = gcloud.submit({"jobId": "bad-name", "trainingInput": {"workerCount": "many", "colour": "red"}})
     assert (answer.status, answer.error["status"]) == (400, "INVALID_ARGUMENT")

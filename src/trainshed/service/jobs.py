@@ -86,7 +86,11 @@ class JobService:
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Store a new job. The same idempotency key again returns the same job."""
         check_location(location, project)
-        await self.check_spec(request.spec, (project, location), request.submitter)
+        earlier = await self.store.keyed(project, key) if key else None
+        if earlier is None:
+            await self.check_spec(request.spec, (project, location), request.submitter)
+        else:  # it was acknowledged, whatever has changed since: `insert` compares the two
+            request = _with_output_of(earlier, request)
         now = self.clock.now()
         status = Status(
             updated_at=now,
@@ -259,6 +263,14 @@ class JobService:
             return job
         latest = self.waiting_reason(job.id)
         return job if latest is None else replace(job, status=replace(job.status, waiting=latest))
+
+
+def _with_output_of(earlier: Job, request: JobRequest) -> JobRequest:
+    """The request with the default output that the earlier job was given, which has that job's id."""
+    output = earlier.spec.output
+    if request.spec.output or not output.endswith(f"/{earlier.id}"):
+        return request
+    return replace(request, spec=replace(request.spec, output=output))
 
 
 def check_location(location: str, project: str = "") -> None:

@@ -88,7 +88,9 @@ class StudyService:
             status=StudyStatus(updated_at=now),
         )
         study = _with_room(study, len(request.points))
-        await self._check(request, (project, location))
+        if not key or await self.store.keyed_study(project, key) is None:
+            # As jobs are: what was acknowledged stays so, and `insert_study` compares the two.
+            await self._check(request, (project, location))
         if request.secrets and self.secrets is not None:
             await self.secrets.keep(identity, request.secrets)
         try:

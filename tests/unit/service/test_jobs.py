@@ -11,15 +11,18 @@ from tests.contracts.code_store import SOME, Steps, keep, manifest
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from trainshed.core.event import Event, Reason, Waiting
 from trainshed.core.job import Job, JobSpec, JobState, Scheduling
+from trainshed.core.persistent_resource import PersistentResource
 from trainshed.core.ports import Clock
 from trainshed.core.query import JobQuery
 from trainshed.service.code import CodeService
 from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.jobs import JobRequest, JobService, new_id
+from trainshed.service.reserved_shares import ReservedShares
 from trainshed.testing.code import MemoryCodeStore
 from trainshed.testing.store import MemoryStore
 
 HERE = ("shed", "here")
+KEPT = PersistentResource(id="kept", project=HERE[0], location=HERE[1], pools=(a_pool(),), created_at=T0)
 NO_PATIENCE, PATIENCE = timedelta(0), timedelta(seconds=60)
 
 
@@ -109,6 +112,29 @@ async def test_the_same_idempotency_key_twice_is_one_job():
     first = await setup.jobs.submit(*HERE, a_request(), "key")
     assert (await setup.jobs.submit(*HERE, a_request(), "key")).id == first.id
     assert (await setup.jobs.submit(*HERE, a_request(), "other")).id != first.id
+
+
+async def test_a_job_that_was_acknowledged_is_answered_though_the_server_would_refuse_it_now():
+    setup = JobSetup()
+    shares = ReservedShares(lambda: None)
+    shares.put(KEPT)
+    request = replace(a_request(), spec=replace(a_request().spec, persistent_resource=KEPT.id))
+    jobs = replace(setup.jobs, reserved=shares)
+    first = await jobs.submit(*HERE, request, "key")
+    shares.drop(KEPT)
+    assert (await jobs.submit(*HERE, request, "key")).id == first.id
+    with pytest.raises(AlreadyExists):
+        await jobs.submit(*HERE, replace(request, display_name="another"), "key")
+    with pytest.raises(Invalid):
+        await jobs.submit(*HERE, request, "other")
+
+
+async def test_the_same_key_is_the_same_job_though_its_output_is_a_default_or_that_has_changed_since():
+    setup = JobSetup()
+    for before, after in (("gs://shelf/out", "gs://shelf/out"), ("gs://shelf/out", "gs://shelf/new")):
+        first = await replace(setup.jobs, default_output=before).submit(*HERE, a_request(), after)
+        again = await replace(setup.jobs, default_output=after).submit(*HERE, a_request(), after)
+        assert again.id == first.id
 
 
 async def test_an_id_drawn_twice_is_drawn_again(monkeypatch: pytest.MonkeyPatch):

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import T0
-from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound
+from tests.builders import T0, a_pool
+from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound, Violation
 from trainshed.core.given_trial import GivenTrial
+from trainshed.core.job import JobSpec
 from trainshed.core.measurement import Measurement
 from trainshed.core.search_space import Parameter, ParameterKind, SearchSpace, TrialPoint
 from trainshed.core.stopping_rule import StoppingKind, StoppingRule
@@ -103,6 +104,24 @@ def numbers(trials: Sequence[Trial]) -> list[int]:
 
 def value(accuracy: float, step: int = 0, elapsed: float = 0.0) -> Measurement:
     return Measurement(step, elapsed, {"accuracy": accuracy})
+
+
+# ---- creating
+
+
+async def test_a_study_that_was_acknowledged_is_answered_though_its_jobs_would_be_refused_now(
+    setup: TrialSetup,
+):
+    async def refuse(template: JobSpec, parent: tuple[str, str], submitter: str) -> None:
+        raise Invalid((Violation("job_spec", "is not for now."),))
+
+    template = JobSpec(pools=(a_pool(),))
+    request = StudyRequest(display_name="s", spec=SPEC, kind=StudyKind.TUNING, template=template)
+    first = await setup.studies.create(*HERE, request, "key")
+    later = replace(setup.studies, check_template=refuse)
+    assert (await later.create(*HERE, request, "key")).id == first.id
+    with pytest.raises(Invalid):
+        await later.create(*HERE, request, "other")
 
 
 # ---- hints

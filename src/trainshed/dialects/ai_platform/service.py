@@ -31,7 +31,8 @@ class AiPlatformJobService:
 
         Whether a job that tunes has the jobId, the caller has looked.
         """
-        await self.check_output(project, request.spec.output)
+        if await self.jobs.store.keyed(project, key_of(record.job_id)) is None:
+            await self.check_output(project, request.spec.output)
         mine = replace(record, request=record.request or secrets.token_hex(8))
         request = replace(request, origin=mine.origin)
         try:

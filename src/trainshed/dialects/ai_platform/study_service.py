@@ -37,7 +37,8 @@ class AiPlatformStudyService:
     ) -> Study:
         """Store a new study. Its jobId must be new, except for a repeat with the same idempotency key."""
         assert request.template is not None, "a job that tunes has a program"
-        await self.jobs.check_output(project, request.template.output)
+        if await self.studies.store.keyed_study(project, key_of(record.job_id)) is None:
+            await self.jobs.check_output(project, request.template.output)
         if await self.jobs.jobs.store.keyed(project, key_of(record.job_id)) is not None:
             raise _taken(record.job_id, project)
         if resumed:
