@@ -1,7 +1,9 @@
 """Quotas: how much of each resource the jobs of a share may have, have and wait for. Pure.
 
 `service/quotas.py` counts them. `service/share_limits.py` names in a refusal what `metric` names here. Jobs
-that run as spot count for no share: they have quotas of their own, which are those of all machines.
+that run as spot count for no share: they have quotas of their own, which are those of all machines. What
+shares and persistent resources keep for their own jobs is in no number of a share above them, whose own
+projects cannot have it.
 """
 
 import re
@@ -41,15 +43,21 @@ def quotas(
     tree: ShareTree, share: str, capacity: Amounts, running: Iterable[Stake], waiting: Iterable[Stake]
 ) -> tuple[ShareQuota, ...]:
     """The quotas of a share, with the jobs of those below it: CPUs, memory and GPUs, then each type."""
-    used, asked = _counted(tree, share, running), _counted(tree, share, waiting)
+    stakes = list(running)
+    used = _counted(tree, share, stakes)
+    asked = _counted(tree, share, (each for each in waiting if not _is_apart(tree, each, share)))
     named = {*capacity, *tree.divided, *(item for item, _ in (*used, *asked))}
     kinds = sorted(named - {CPUS, MEMORY, GPUS})
     gpus = (GPUS,) if kinds or capacity.get(GPUS) else ()
     there = {item: amount_there(capacity, item) for item in (CPUS, MEMORY, GPUS, *kinds)}
-    unused = ShareUse(tree, there)
+    unused, use = ShareUse(tree, there), ShareUse(tree, there)
+    use.take_all(stakes)
     rows: list[ShareQuota] = []
     for item in (CPUS, MEMORY, *gpus, *kinds):
-        most = min(unused.most(share, part) for part in ({item, GPUS} if item in kinds else {item}))
+        parts = {item, GPUS} if item in kinds else {item}  # a type is bounded as all GPUs are
+        most = min(unused.most(share, part) for part in parts)
+        below = sum(use.used.get((child, item), 0) for child in tree.children[share])
+        own = min(below, max(unused.kept_below(share, part) - use.kept_below(share, part) for part in parts))
         for is_spot, limit in ((False, most), (True, there[item])):
             key = item, is_spot
             rows.append(
@@ -57,11 +65,16 @@ def quotas(
                     item=item,
                     is_spot=is_spot,
                     limit=limit,
-                    used=used.get(key, 0),
+                    used=used.get(key, 0) - (0 if is_spot else own),
                     waiting=asked.get(key, 0),
                 )
             )
     return tuple(sorted(rows, key=lambda row: row.is_spot))
+
+
+def _is_apart(tree: ShareTree, stake: Stake, share: str) -> bool:
+    """Whether the job is one of a persistent resource below the share."""
+    return stake.share != share and not stake.is_spot and tree.shares[stake.share].is_reserved
 
 
 def _counted(tree: ShareTree, share: str, stakes: Iterable[Stake]) -> Mapping[tuple[str, bool], float]:

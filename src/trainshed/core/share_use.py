@@ -259,6 +259,10 @@ class ShareUse:
                         kept=kept,
                     )
 
+    def kept_below(self, share: str, item: str) -> float:
+        """What the shares below this one keep."""
+        return self._kept_beside((), share, item)
+
     def _kept_beside(self, path: tuple[str, ...], name: str, item: str) -> float:
         """What the shares below this one keep, but for those of the path."""
         if item not in self.tree.kept:

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import a_pool
+from tests.builders import T0, a_pool
 from tests.shares import a_job_of, a_share, a_tree, started
+from trainshed.core.job import Job
+from trainshed.core.persistent_resource import PersistentResource, with_resources
 from trainshed.core.place import needs
 from trainshed.core.quota import ShareQuota, metric, quotas
 from trainshed.core.share import Share, ShareTree, Stake, share_tree
@@ -71,6 +73,38 @@ def test_what_others_keep_for_themselves_is_no_part_of_a_limit():
     assert of_share(tree, "root")["cpus"].limit == 9
 
 
+def stakes_of(tree: ShareTree, *jobs: Job) -> list[Stake]:
+    running = [(job, started(job).status.admission) for job in jobs]
+    return [tree.stake(job, admission.placements) for job, admission in running if admission is not None]
+
+
+def test_what_shares_below_keep_and_use_is_neither_in_the_limit_nor_in_what_is_in_use():
+    keeps = (a_share("vision", 4, parent="team", lend=0), a_share("language", 4, parent="team", lend=1))
+    tree = a_tree(a_share("team", 8, borrow=0), *keeps, a_share("other", 4, lend=0))
+    team = [of_share(tree, "team", stakes_of(tree, a_job_of("language", "1", cpus))) for cpus in (1, 3, 4)]
+    assert [(rows["cpus"].limit, rows["cpus"].used) for rows in team] == [(1, 0), (1, 0), (1, 1)]
+    jobs = stakes_of(tree, a_job_of("vision", "1", 4), a_job_of("language", "2", 3), a_job_of("none", "3", 2))
+    root, vision = of_share(tree, "root", jobs)["cpus"], of_share(tree, "vision", jobs)["cpus"]
+    assert (root.limit, root.used) == (5, 2)
+    assert (vision.limit, vision.used) == (5, 4)
+
+
+def test_what_a_persistent_resource_has_is_in_no_quota_of_the_jobs_outside():
+    kept = PersistentResource(
+        id="kept", project="p", location="l", pools=(a_pool(cpus=4, gpus=2),), created_at=T0
+    )
+    tree = with_resources(None, [kept])
+    job = a_job_of("p", "1", 4)
+    pools = (a_pool(cpus=4, gpus=2),)
+    job = replace(job, location="l", spec=replace(job.spec, persistent_resource="kept", pools=pools))
+    stakes = [tree.stake(job, needs(job.spec))]
+    rows = of_share(tree, "root", stakes, stakes)
+    for name, limit in (("cpus", 12), ("gpus", 6), ("nvidia_t4_gpus", 6)):
+        assert (rows[name].limit, rows[name].used, rows[name].waiting) == (limit, 0, 0), name
+    rows = of_share(tree, "root", stakes_of(tree, a_job_of("p", "2", 3)))
+    assert (rows["cpus"].limit, rows["cpus"].used) == (12, 3)
+
+
 def test_a_limit_above_bounds_the_shares_below():
     research = Share(name="research", nominal={"cpus": 8}, borrow={"cpus": 0})
     tree = a_tree(research, a_share("vision", 4, parent="research"))
@@ -84,8 +118,7 @@ def test_a_type_of_gpu_is_bounded_by_what_the_share_has_of_all_gpus():
 
 def test_running_and_waiting_jobs_of_a_share_and_those_below_it_count():
     tree = a_tree(a_share("research", 8), a_share("vision", 4, parent="research"), a_share("language", 4))
-    running = [started(a_job_of("vision", "1", 3)), started(a_job_of("language", "2", 2))]
-    stakes = [tree.stake(job, job.status.admission.placements) for job in running if job.status.admission]
+    stakes = stakes_of(tree, a_job_of("vision", "1", 3), a_job_of("language", "2", 2))
     later = a_job_of("vision", "3", 2)
     rows = of_share(tree, "research", stakes, [tree.stake(later, needs(later.spec))])
     assert (rows["cpus"].used, rows["cpus"].waiting) == (3, 2)
