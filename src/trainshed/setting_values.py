@@ -55,15 +55,15 @@ class SettingsError(ValueError):
     """A setting is wrong; the message says which and what would be right."""
 
 
-def parse_size(text: str) -> int:
+def parse_size(text: str, *, least: int = 1) -> int:
     """Bytes from `8GiB`, `500MB`, `1.5G` or a plain number."""
     number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     unit = _UNITS.get(text.strip()[len(number) :].upper())
     try:
-        size = int(float(number) * unit) if unit else 0
+        size = int(float(number) * unit) if unit else -1
     except (ValueError, OverflowError):
-        size = 0
-    if size <= 0:
+        size = -1
+    if size < least:
         raise SettingsError(f"{text!r} is not a size; write 8GiB, 500MB or a number of bytes")
     return size
 

@@ -84,6 +84,7 @@ def test_every_mistake_is_told_at_once_with_its_path():
         "share.a.colour",
         "share.b.projects",
         "share.b.borrow",
+        "share.b.nominal",
     }
 
 
@@ -91,6 +92,133 @@ def test_a_parent_that_is_not_there_and_a_circle_are_refused():
     faults = violations('[share.a]\nparent = "b"\n[share.b]\nparent = "a"\n[share.c]\nparent = "nobody"')
     assert faults["share.c.parent"] == "must be one of a, b, c, root, not 'nobody'."
     assert faults["share.a.parent"].startswith("leads back to 'a'")
+
+
+def test_what_one_look_finds_hides_nothing_that_another_finds():
+    faults = violations(
+        """
+        [share.a]
+        colour = "red"
+        parent = "nobody"
+        projects = ["p"]
+        nominal = { gpus = 1 }
+        [share.b]
+        parent = "c"
+        projects = ["p"]
+        [share.c]
+        parent = "b"
+        borrow = { cpus = 1 }
+        [share.d]
+        nominal = { gpus = 1 }
+        [share.e]
+        parent = "d"
+        nominal = { gpus = 2 }
+        """
+    )
+    assert faults.keys() == {
+        "share.a.colour",
+        "share.a.parent",
+        "share.b.parent",
+        "share.b.projects",
+        "share.c.parent",
+        "share.c.borrow.cpus",
+        "share.d.nominal.gpus",
+    }
+
+
+def test_what_only_follows_from_a_mistake_is_not_told():
+    faults = violations(
+        """
+        [share]
+        x = 3
+        [share.a]
+        parent = "x"
+        nominal = { gpus = "many" }
+        borrow = { gpus = 1 }
+        [share.b]
+        parent = "a"
+        nominal = { gpus = 4 }
+        """
+    )
+    assert faults.keys() == {"share.x", "share.a.nominal.gpus"}
+
+
+@pytest.mark.parametrize("name", ["", " ", "a/b", "a\nb", "\x1b[31mred", "a" * 129, "\u202egnp"])
+def test_a_share_or_project_whose_name_nobody_could_write_or_read_is_refused(name: str):
+    row = {"nominal": {"gpus": 1}}
+    for document in (
+        {name: row},
+        {"a": {**row, "projects": [name]}},
+        {name: row, "b": {**row, "parent": name}},
+    ):
+        with pytest.raises(Invalid) as refused:
+            read_shares({"share": document}, {})
+        [fault] = refused.value.violations
+        assert fault.sentence.isprintable() and len(fault.sentence) < 300
+        assert "128 printable characters without '/'" in fault.sentence
+
+
+def test_what_the_root_cannot_have_is_refused_with_what_mends_it():
+    faults = violations('[share.root]\nparent = "nobody"\nweight = 2\nbudget = 3\nper_user = { gpus = 1 }')
+    assert faults == {
+        "share.root.parent": "is 'nobody', and the root is below no share: leave it out.",
+        "share.root.weight": "is 2, and the root is beside no share: leave it out.",
+        "share.root.per_user.gpus": "is 1 GPU, and no share has a nominal amount of gpus. Divided are none. "
+        "Name it in the nominal amounts too, or leave it out here.",
+    }
+
+
+def test_projects_are_a_list_and_the_mark_of_all_projects_is_none():
+    assert violations('[share.a]\nprojects = "vision"') == {
+        "share.a.projects": "must be a list of names such as [\"vision\"], not 'vision'."
+    }
+    assert violations('[share.a]\nprojects = ["-"]').keys() == {"share.a.projects"}
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        ({"weight": 10**400}, "weight"),
+        ({"weight": 5e-324}, "weight"),
+        ({"weight": float("nan")}, "weight"),
+        ({"budget": 10**400}, "budget"),
+        ({"nominal": {"cpus": 10**400}}, "nominal.cpus"),
+        ({"nominal": {"memory": "1e300GiB"}}, "nominal.memory"),
+        ({"nominal": {"gpus": 1e308}}, "nominal.gpus"),
+    ],
+)
+def test_numbers_that_no_machine_has_are_refused(row: dict[str, object], field: str):
+    with pytest.raises(Invalid) as refused:
+        read_shares({"share": {"a": row}}, {})
+    assert [fault.field for fault in refused.value.violations] == [f"share.a.{field}"]
+    assert len(str(refused.value)) < 300
+
+
+def test_no_memory_may_be_written_as_a_size():
+    assert read('[share.a]\nnominal = { memory = "0GiB" }').nominal["a"] == {"memory": 0}
+
+
+def test_a_tree_is_neither_too_deep_nor_too_wide():
+    deep = {f"s{at}": {"parent": f"s{at - 1}"} if at else {} for at in range(25)}
+    with pytest.raises(Invalid, match="is below more than 19 others"):
+        read_shares({"share": deep}, {})
+    with pytest.raises(Invalid, match="has 1001 shares"):
+        read_shares({"share": {f"s{at}": {} for at in range(1001)}}, {})
+    lost = {f"s{at}": {"parent": "nobody"} for at in range(1000)}
+    with pytest.raises(Invalid) as refused:
+        read_shares({"share": lost}, {})
+    assert len(refused.value.violations) == 100 and len(str(refused.value)) < 50_000
+
+
+def test_a_file_with_such_numbers_leaves_the_shares_as_they_are(tmp_path: Path):
+    file = tmp_path / "shares.toml"
+    file.write_text(GOOD)
+    shares = ShareFile(file, {T4: ""})
+    before = shares()
+    for number in ("9" * 400, "0x" + "f" * 5000, "9" * 5000):
+        for line in (f"weight = {number}", f"nominal = {{ gpus = {number} }}", f"colour = {number}"):
+            file.write_text(f"[share.a]\n{line}")
+            assert shares() is before
 
 
 def test_shares_below_one_cannot_have_more_than_it_together():

@@ -8,8 +8,8 @@ and a spot job is there, the tree is `UNDIVIDED`. A persistent resource is a sha
 (`core/persistent_resource.py`): it is reserved for the jobs that name it.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
@@ -21,6 +21,8 @@ from trainshed.core.job import Job, JobSpec
 from trainshed.core.machine import in_cpus, in_gib
 
 ROOT = "root"
+MOST_DEPTH = 20  # shares above each other
+_SHOWN = 20  # names of shares in a violation
 CPUS, MEMORY, GPUS = "cpus", "memory", "gpus"  # any other resource is a type of GPU, as jobs name it
 
 Amounts: TypeAlias = Mapping[str, float]  # by resource; memory in bytes
@@ -233,13 +235,14 @@ def amounts_of(spec: JobSpec, parts: Iterable[_Part]) -> Amounts:
 def share_tree(shares: Iterable[Share]) -> ShareTree:
     """The tree of these shares. Raises Invalid with every violation."""
     named = {share.name: share for share in shares}
-    faults = list(_of_parents(named))
-    if faults:
-        raise Invalid(tuple(faults))
+    astray = dict(_of_parents(named))
+    left = {named[name].parent for name in astray}
+    named |= {name: replace(named[name], parent=ROOT) for name in astray}  # so that all can be looked at
     named.setdefault(ROOT, Share(name=ROOT, parent=""))
-    divided = frozenset(item for share in named.values() for item in share.nominal)
+    divided = frozenset(item for name, share in named.items() if name != ROOT for item in share.nominal)
     tree = ShareTree(named, divided)
-    faults = [*_of_projects(named), *_of_amounts(tree)]
+    faults = [Violation(f"share.{name}.parent", text) for name, text in astray.items()]
+    faults += [*_of_projects(named), *_of_amounts(tree, left)]
     if faults:
         raise Invalid(tuple(faults))
     return tree
@@ -264,19 +267,27 @@ def _path(shares: Mapping[str, Share], name: str) -> tuple[str, ...]:
     return tuple(path)
 
 
-def _of_parents(shares: Mapping[str, Share]) -> Iterable[Violation]:
+def _of_parents(shares: Mapping[str, Share]) -> Iterable[tuple[str, str]]:
+    """The shares whose parent is wrong, and why."""
     known = {ROOT, *shares}
     for name, share in shares.items():
         if name != ROOT and share.parent not in known:
-            names = ", ".join(sorted(known))
-            yield Violation(f"share.{name}.parent", f"must be one of {names}, not '{share.parent}'.")
+            names = ", ".join(sorted(known)[:_SHOWN])
+            more = f" or {len(known) - _SHOWN} others" if len(known) > _SHOWN else ""
+            yield name, f"must be one of {names}{more}, not '{share.parent}'."
             continue
         path = [name]
         while (above := shares[path[-1]].parent if path[-1] in shares else ROOT) in shares and above != ROOT:
             if above in path:
-                yield Violation(f"share.{name}.parent", f"leads back to '{above}': a tree has no circles.")
+                yield name, f"leads back to '{above}': a tree has no circles."
                 break
             path.append(above)
+            if len(path) > MOST_DEPTH:
+                yield (
+                    name,
+                    f"is below more than {MOST_DEPTH - 1} others: name one that is nearer to the root.",
+                )
+                break
 
 
 def _of_projects(shares: Mapping[str, Share]) -> Iterable[Violation]:
@@ -288,16 +299,18 @@ def _of_projects(shares: Mapping[str, Share]) -> Iterable[Violation]:
                 yield Violation(where, f"has '{project}', which share '{owners[project]}' has too.")
 
 
-def _of_amounts(tree: ShareTree) -> Iterable[Violation]:
+def _of_amounts(tree: ShareTree, left: Container[str]) -> Iterable[Violation]:
+    """Those in `left` may have no share below them only because a parent is wrong."""
     for name, share in tree.shares.items():
         below = tree.children[name]
+        yield from _of_undivided(tree, share)
         if name == ROOT:
             for word in ("nominal", "borrow", "lend"):
                 if getattr(share, word):
                     yield Violation(f"share.{ROOT}.{word}", "cannot be set: the root has all machines.")
             continue
         for item in sorted(tree.divided):
-            if not below and item not in share.nominal:
+            if not below and item not in share.nominal and name not in left:
                 why = "which other shares have: say how many, or 0."
                 yield Violation(f"share.{name}.nominal", f"must name {item}, {why}")
             together = sum(tree.nominal[child][item] for child in below)
@@ -305,11 +318,18 @@ def _of_amounts(tree: ShareTree) -> Iterable[Violation]:
                 has, want = in_amount(item, share.nominal[item]), in_amount(item, together)
                 text = f"is {has}, and the shares below it have {want} together: raise it, or lower theirs."
                 yield Violation(f"share.{name}.nominal.{item}", text)
-        for word in ("borrow", "lend"):
-            for item in sorted(getattr(share, word).keys() - tree.divided):
+
+
+def _of_undivided(tree: ShareTree, share: Share) -> Iterable[Violation]:
+    for word in ("per_user",) if share.name == ROOT else ("borrow", "lend", "per_user"):
+        for item, amount in sorted(getattr(share, word).items()):
+            if item not in tree.divided:
                 names = ", ".join(sorted(tree.divided)) or "none"
-                text = f"is not divided: no share has a nominal amount of it. Divided are: {names}."
-                yield Violation(f"share.{name}.{word}.{item}", text)
+                text = (
+                    f"is {in_amount(item, amount)}, and no share has a nominal amount of {item}. Divided are "
+                    f"{names}. Name it in the nominal amounts too, or leave it out here."
+                )
+                yield Violation(f"share.{share.name}.{word}.{item}", text)
 
 
 UNDIVIDED = share_tree(())
