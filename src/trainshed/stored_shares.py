@@ -52,4 +52,4 @@ class StoredShares:
 
     def _read(self, document: Mapping[str, object]) -> ShareTree | None:
         tree = read_shares(document, self._accelerators)
-        return tree if tree.is_set else None
+        return tree if document.get("share") else None
