@@ -55,6 +55,14 @@ def server() -> Iterator[LiveServer]:
         assert "Traceback" not in server.said(), server.said()
 
 
+@pytest.fixture(scope="module")
+def one() -> Iterator[LiveServer]:
+    """For all that ask and start no job."""
+    with LiveServer("--cpus", "4", "--memory", "16GiB") as server:
+        yield server
+        assert "Traceback" not in server.said(), server.said()
+
+
 def test_a_spot_job_gives_way_and_goes_on_from_its_checkpoint_also_after_a_kill(server: LiveServer):
     spot = submit(server, "demo", python(TRAINS), strategy="SPOT")
     until(lambda: server.get(f"/v1/{spot}:results").get("checkpoints"))
@@ -143,6 +151,35 @@ def test_wrong_shares_are_refused_with_every_violation_and_change_nothing(server
     assert server.request("PUT", "/v1/shares", {"share": {"a": 1}}).status == 400
     assert server.request("PUT", "/v1/shares", {"share": [1]}).status == 400
     assert server.get("/v1/shares") == {"shares": []}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("nominal = { cpus = 1979-05-27 }", "share.a.nominal.cpus must be a number from 0"),
+        ("weight = inf", "share.a.weight must be a number above 0"),
+        (f"weight = 0x{'f' * 5000}", "share.a.weight must be a number above 0"),
+        (f"weight = {'9' * 5000}", "is no TOML for shares"),
+        (f"x.{'a.' * 2000}b = 1", "more than 50 deep"),
+    ],
+)
+def test_what_json_does_not_have_is_told_in_a_file_of_shares(
+    one: LiveServer, tmp_path: Path, line: str, words: str
+):
+    done = one.cli("shares", "set", shares_file(tmp_path, f"[share.a]\n{line}\n"))
+    assert done.returncode in (1, 2)
+    assert words in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+def test_a_file_without_shares_removes_none(one: LiveServer, tmp_path: Path):
+    assert one.cli("shares", "set", shares_file(tmp_path, "[share.root]\nbudget = 100\n")).returncode == 0
+    for text in ("", "# nothing yet\n", "[share]\n"):
+        done = one.cli("shares", "set", shares_file(tmp_path, text))
+        assert done.returncode == 2 and "trainshed shares rm" in done.stderr, done.stderr
+    [root] = one.get("/v1/shares")["shares"]
+    assert (root["name"], root["budget"], "parent" in root) == ("root", "100", False)
+    assert one.cli("shares", "rm").returncode == 0
+    assert one.get("/v1/shares") == {"shares": []}
 
 
 def test_a_server_with_a_file_of_shares_takes_none_from_the_api(tmp_path: Path):

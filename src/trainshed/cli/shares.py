@@ -1,9 +1,10 @@
 """`trainshed shares`: how the machines are divided among projects."""
 
 import json
+import math
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -14,6 +15,8 @@ from trainshed.client import Client, Json
 
 HEADERS = ["SHARE", "PROJECTS", "GUARANTEED", "IN USE", "LATELY", "RUNNING", "WAITING"]
 _GIB = 1 << 30
+_DEEPEST = 50  # tables in a file
+_MOST_BITS = 900  # of a number
 
 
 @click.group("shares", short_help="See and set the shares that projects have of the machines.")
@@ -57,11 +60,14 @@ def set_shares(client: Client, file: Path, as_json: bool) -> None:
     """
     try:
         document = tomllib.loads(file.read_text("utf-8"))
+        sent = {name: _as_json(value) for name, value in document.items()}
     except OSError as error:
         raise Misuse(f"{file} cannot be read: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
-        raise Misuse(f"{file} is no TOML: {error}.") from error
-    _show(client.shares().set(document), as_json)
+        raise Misuse(f"{file} is no TOML for shares: {error}.") from error
+    if sent in ({}, {"share": {}}):
+        raise Misuse(f"{file} has no shares: `trainshed shares rm` removes those that are set.")
+    _show(client.shares().set(sent), as_json)
 
 
 @command.command("rm", short_help="Remove all shares: jobs wait in one queue again.")
@@ -75,6 +81,26 @@ def rm(client: Client) -> None:
     """
     client.shares().set({})
     click.echo("no shares any more")
+
+
+def _as_json(value: object, depth: int = 0) -> object:
+    """What JSON does not have goes as text: the server says where it stands, with all else that is wrong."""
+    if depth > _DEEPEST:
+        raise ValueError(f"its tables are in each other, more than {_DEEPEST} deep")
+    match value:
+        case dict():
+            table = cast("dict[str, object]", value)
+            return {name: _as_json(item, depth + 1) for name, item in table.items()}
+        case list():
+            return [_as_json(item, depth + 1) for item in cast("list[object]", value)]
+        case float() if not math.isfinite(value):
+            return str(value)
+        case int() if value.bit_length() > _MOST_BITS:
+            return "so large a number"
+        case bool() | int() | float():
+            return value
+        case _:
+            return str(value)
 
 
 def _show(shares: list[Json], as_json: bool) -> None:
