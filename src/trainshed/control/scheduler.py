@@ -256,7 +256,7 @@ class Scheduler:
             return ()
         cycle, waiting = self._begun(tree), self.backlog.ready.counts()
         for job in (*self.backlog.unready.values(), *self.backlog.unseen.values()):
-            waiting[tree.share_of(job.project)] += 1
+            waiting[tree.share_of_job(job)] += 1
         return share_rows(cycle, waiting)
 
     def in_turn(self) -> Iterator[Job]:

@@ -12,6 +12,7 @@ from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.core.event import Reason, Severity
 from trainshed.core.fleet import Fit, Node
 from trainshed.core.job import Job, JobState, planned_replicas
+from trainshed.core.persistent_resource import PersistentResource, with_resources
 from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.testing.backend import FakeMachine
 
@@ -361,5 +362,22 @@ def test_the_queue_is_in_the_order_of_the_shares_with_those_that_fit_nowhere_at_
         await engine.store.insert(a_job_of("b", "6", 1, created_at=at(6)), ())
         assert (await now(engine, "1")).status.admission is not None
         assert [job.id for job in engine.scheduler.in_turn()] == ["4", "3", "5", "6", "2"]
+
+    simulate(play)
+
+
+def test_a_job_in_preparation_counts_for_its_persistent_resource():
+    async def play() -> None:
+        kept = PersistentResource(
+            id="kept", project="a", location="l", pools=(a_pool(cpus=4),), created_at=at(0)
+        )
+        engine = Engine(
+            FakeMachine(clock=SteppedClock(), nodes=(a_node(cpus=8),)),
+            tree=with_resources(a_tree(a_share("a", 8)), [kept]),
+        )
+        job = replace(a_job_of("a", "1"), location="l")
+        await engine.store.insert(replace(job, spec=replace(job.spec, persistent_resource="kept")), ())
+        waiting = {row.share.name: row.waiting for row in engine.scheduler.share_rows()}
+        assert waiting == {"root": 0, "a": 0, kept.name: 1}
 
     simulate(play)
