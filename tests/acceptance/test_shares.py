@@ -178,6 +178,7 @@ def test_a_file_without_shares_removes_none(one: LiveServer, tmp_path: Path):
         assert done.returncode == 2 and "trainshed shares rm" in done.stderr, done.stderr
     [root] = one.get("/v1/shares")["shares"]
     assert (root["name"], root["budget"], "parent" in root) == ("root", "100", False)
+    assert root["nominal"]["cpus"] == 4, "no job has waited yet"
     assert one.cli("shares", "rm").returncode == 0
     assert one.get("/v1/shares") == {"shares": []}
 

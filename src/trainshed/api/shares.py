@@ -13,7 +13,7 @@ class ShareHandlers:
     shares: ShareService
 
     async def find(self, call: Call) -> Json:
-        return {"shares": [render_share(item) for item in self.shares.rows()]}
+        return {"shares": [render_share(item) for item in await self.shares.rows()]}
 
     async def set(self, call: Call) -> Json:
         """The body has what the file has: {"share": {NAME: {…}}}; an empty one removes all shares."""

@@ -250,11 +250,12 @@ class Scheduler:
             self._standings = state, standings(self._begun(tree))
         return self._standings[1]
 
-    def share_rows(self) -> tuple[ShareRow, ...]:
+    async def share_rows(self) -> tuple[ShareRow, ...]:
         """What each share has, uses and waits for; none where no shares are set."""
+        nodes = await self.backend.nodes()  # as they are now: the last cycle may be long ago
         if (tree := self.shares()) is None:
             return ()
-        cycle, waiting = self._begun(tree), self.backlog.ready.counts()
+        cycle, waiting = self._begun(tree, nodes), self.backlog.ready.counts()
         for job in (*self.backlog.unready.values(), *self.backlog.unseen.values()):
             waiting[tree.share_of_job(job)] += 1
         return share_rows(cycle, waiting)
@@ -269,11 +270,11 @@ class Scheduler:
         yield from self.backlog.unseen.values()
         yield from ready.aside()
 
-    def _begun(self, tree: ShareTree) -> Cycle:
-        """A cycle before its first answer."""
+    def _begun(self, tree: ShareTree, nodes: tuple[Node, ...] | None = None) -> Cycle:
+        """A cycle before its first answer; on the nodes of the last one, unless others are given."""
         self.backlog.divide(tree)
-        now = self.clock.now()
-        return Cycle(self._snapshot(self._nodes or (), now, tree), now, self.backlog.ready)
+        now, nodes = self.clock.now(), self._nodes or () if nodes is None else nodes
+        return Cycle(self._snapshot(nodes, now, tree), now, self.backlog.ready)
 
     async def _admit(
         self, job: Job, admission: Admission, used: set[int], events: tuple[Event, ...], now: datetime

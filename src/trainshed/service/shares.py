@@ -1,6 +1,6 @@
 """Use case of shares: to see what each has and uses, and to set them where no file of the settings does."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,9 @@ from trainshed.core.share_report import ShareRow
 
 @dataclass(slots=True)
 class ShareService:
-    rows: Callable[[], tuple[ShareRow, ...]]  # of the shares as they are used now; none where none are set
+    rows: Callable[
+        [], Awaitable[tuple[ShareRow, ...]]
+    ]  # of the shares as they are used now; none where none are set
     stored: ShareStore
     file: Path | None  # that the settings name: then nothing else is used
     hint_scheduler: Callable[[], None]

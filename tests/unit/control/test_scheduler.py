@@ -377,7 +377,18 @@ def test_a_job_in_preparation_counts_for_its_persistent_resource():
         )
         job = replace(a_job_of("a", "1"), location="l")
         await engine.store.insert(replace(job, spec=replace(job.spec, persistent_resource="kept")), ())
-        waiting = {row.share.name: row.waiting for row in engine.scheduler.share_rows()}
+        waiting = {row.share.name: row.waiting for row in await engine.scheduler.share_rows()}
         assert waiting == {"root": 0, "a": 0, kept.name: 1}
+
+    simulate(play)
+
+
+def test_the_root_has_the_machines_as_they_are_though_no_job_has_waited_yet():
+    async def play() -> None:
+        machine = FakeMachine(clock=SteppedClock(), nodes=(a_node(cpus=8),))
+        engine = Engine(machine, tree=a_tree(a_share("a", 4)))
+        for cpus in (8, 16):
+            machine.nodes = (a_node(cpus=cpus),)
+            assert (await engine.scheduler.share_rows())[0].nominal["cpus"] == cpus
 
     simulate(play)
