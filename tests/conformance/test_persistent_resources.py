@@ -101,6 +101,24 @@ def test_a_resource_is_made_listed_described_and_deleted(server: LiveServer, tra
     assert server.get(f"/ui/{created.json['name']}")["error"]["code"] == 5
 
 
+def test_resources_come_in_pages_newest_first(server: LiveServer) -> None:
+    ids = ["one", "two", "three"]
+    for id in ids:
+        made(server, id, a_body(1))
+    first = server.get(RESOURCES, pageSize=2)
+    assert server.request("DELETE", f"{RESOURCES}/two").status == 200
+    rest = server.get(RESOURCES, pageSize=2, pageToken=first["nextPageToken"])
+    names = [
+        [row["name"].rpartition("/")[2] for row in page["persistentResources"]] for page in (first, rest)
+    ]
+    assert names == [["three", "two"], ["one"]]
+    assert "nextPageToken" not in rest
+    assert len(server.get(RESOURCES)["persistentResources"]) == 2
+    for query in ("pageSize=-3", "pageSize=many", "pageToken=nonsense"):
+        answer = server.request("GET", f"{RESOURCES}?{query}")
+        assert (answer.status, answer.error["status"]) == (400, "INVALID_ARGUMENT"), query
+
+
 def test_no_job_from_outside_gets_its_machines_and_its_own_do_at_once(server: LiveServer) -> None:
     made(server, "team")
     running(server, count=2)

@@ -1,12 +1,14 @@
 """persistentResources: create, list, get, delete; and all operations: those that create may take long."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from trainshed.api.call import Call, Handler, Json
 from trainshed.core.ports import Clock
 from trainshed.service.jobs import JobService
 from trainshed.service.persistent_resources import CREATED, PersistentResourceService
 from trainshed.wire.operation import render_operation
+from trainshed.wire.page import fingerprint, parse_size
 from trainshed.wire.persistent_resource import parse_resource, render_creation, render_resource
 from trainshed.wire.pool import Offer
 
@@ -31,10 +33,14 @@ class PersistentResourceHandlers:
         return answer
 
     async def find(self, call: Call) -> Json:
-        """All of them are on one page."""
-        resources = await self.resources.find(*_parent(call))
+        question = fingerprint("persistentResources", *_parent(call))
+        cursor = call.pages.decode(call.query.get("pageToken", ""), question)
+        after = None if cursor is None else (datetime.fromisoformat(cursor[0]), cursor[1])
+        size = parse_size(call.query.get("pageSize"))
+        resources, end = await self.resources.find(*_parent(call), after, size)
         rows = [render_resource(resource, enum_ints=call.enum_ints) for resource in resources]
-        return {"persistentResources": rows} if rows else {}
+        following = None if end is None else (end[0].isoformat(), end[1])
+        return call.pages.render("persistentResources", rows, following, question)
 
     async def get(self, call: Call) -> Json:
         resource = await self.resources.get(*_parent(call), call.path["resource"])

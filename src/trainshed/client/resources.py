@@ -13,7 +13,13 @@ class ResourcesClient:
         return self._connection.request("POST", self._path + query({"persistentResourceId": id}), body)
 
     def find(self) -> list[Json]:
-        return self._connection.request("GET", self._path).get("persistentResources", [])
+        resources: list[Json] = []
+        token: str | None = None
+        while token != "":
+            page = self._connection.request("GET", self._path + query({"pageToken": token}))
+            resources += page.get("persistentResources", [])
+            token = page.get("nextPageToken", "")
+        return resources
 
     def get(self, resource: str) -> Json:
         """It may be given by its full name."""

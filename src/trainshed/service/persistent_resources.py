@@ -8,6 +8,8 @@ is started and no job is stopped here.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TypeAlias
 
 from trainshed.core.errors import Conflict, Exhausted, NotFound
 from trainshed.core.persistent_resource import (
@@ -26,8 +28,14 @@ from trainshed.core.study_port import StudyStore
 from trainshed.service.jobs import check_location, new_id
 from trainshed.service.reserved_shares import ReservedShares
 
+ResourcePlace: TypeAlias = tuple[datetime, str]  # in lists
+
 NAMED = 3  # jobs in a refusal
 CREATED = "create-resource"  # the kind of operation, and the version of the API behind it
+
+
+def _place(resource: PersistentResource) -> ResourcePlace:
+    return resource.created_at, resource.name
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,15 +72,23 @@ class PersistentResourceService:
         stored = self.shares.get(name)
         return None if stored is None else await self._looked_at(stored)
 
-    async def find(self, project: str, location: str) -> tuple[PersistentResource, ...]:
-        """Those of a project, newest first. The location "-" means any, and so does the project."""
-        return tuple(
-            [
-                await self._looked_at(resource)
-                for resource in reversed(self.shares.resources)
-                if project in ("-", resource.project) and location in ("-", resource.location)
-            ]
-        )
+    async def find(
+        self, project: str, location: str, after: ResourcePlace | None, limit: int
+    ) -> tuple[tuple[PersistentResource, ...], ResourcePlace | None]:
+        """A page of those of a project, newest first, and its end where another follows.
+
+        The location "-" means any, and so does the project.
+        """
+        there = sorted(self.shares.resources, key=_place, reverse=True)
+        asked = [
+            resource
+            for resource in there
+            if project in ("-", resource.project)
+            and location in ("-", resource.location)
+            and (after is None or _place(resource) < after)
+        ]
+        page = tuple([await self._looked_at(resource) for resource in asked[:limit]])
+        return page, _place(page[-1]) if len(asked) > limit else None
 
     async def delete(self, project: str, location: str, resource: str) -> Operation:
         """Give its machines back. Conflict while jobs or studies that name it run or wait."""

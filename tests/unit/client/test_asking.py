@@ -34,6 +34,19 @@ def test_a_full_name_is_asked_for_as_it_is_and_an_id_in_all_locations(script: Sc
     ]
 
 
+def test_persistent_resources_are_fetched_page_by_page(script: Script, client: Client) -> None:
+    pages = iter(
+        [
+            {"persistentResources": [{"name": "a"}], "nextPageToken": "t"},
+            {"persistentResources": [{"name": "b"}]},
+        ]
+    )
+    script.answer = lambda asked, handler: (200, next(pages))
+    assert [found["name"] for found in client.resources().find()] == ["a", "b"]
+    path = "GET /v1/projects/p/locations/l/persistentResources"
+    assert script.paths() == [path, f"{path}?pageToken=t"]
+
+
 def test_a_busy_server_is_asked_again(script: Script, client: Client) -> None:
     answers = iter([BUSY, BUSY, (200, {"state": "JOB_STATE_RUNNING"})])
     script.answer = lambda asked, handler: next(answers)
