@@ -119,6 +119,17 @@ def test_resources_come_in_pages_newest_first(server: LiveServer) -> None:
         assert (answer.status, answer.error["status"]) == (400, "INVALID_ARGUMENT"), query
 
 
+def test_parameters_may_be_written_as_a_refusal_names_them(server: LiveServer) -> None:
+    assert set(create(server, "Team_").violations) == {"persistent_resource_id"}
+    answer = server.request("POST", f"{RESOURCES}?persistent_resource_id=team", a_body(1))
+    assert answer.status == 200, answer.body
+    made(server, "more", a_body(1))
+    page = server.get(RESOURCES, page_size=1)
+    assert len(page["persistentResources"]) == 1
+    rest = server.get(RESOURCES, page_size=1, page_token=page["nextPageToken"])
+    assert rest["persistentResources"][0]["name"].endswith("/team")
+
+
 def test_no_job_from_outside_gets_its_machines_and_its_own_do_at_once(server: LiveServer) -> None:
     made(server, "team")
     running(server, count=2)

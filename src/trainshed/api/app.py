@@ -35,6 +35,7 @@ from trainshed.api.talk import serve_socket
 from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Unavailable, Violation
 from trainshed.core.permission import ANONYMOUS, Principal
 from trainshed.wire import status
+from trainshed.wire.base import camel
 from trainshed.wire.json_body import parse_object
 
 log = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ class _App:
         route, path = match
         call = Call(
             path=path,
-            query=connection.query_params,
+            query=_query(connection, route.method),
             body={},
             headers=headers,
             base_url="",
@@ -178,7 +179,7 @@ async def _call(request: Request, path: dict[str, str], method: Method, target: 
     if method.streams:
         return Call(
             path=path,
-            query=request.query_params,
+            query=_query(request, method),
             body={},
             headers=request.headers,
             base_url=target.base_url(request.headers) if method.storage else "",
@@ -186,12 +187,20 @@ async def _call(request: Request, path: dict[str, str], method: Method, target: 
         )
     return Call(
         path=path,
-        query=request.query_params,
+        query=_query(request, method),
         body=await _body(request, method) if request.method in ("POST", "PUT", "PATCH") else {},
         headers=request.headers,
         base_url=target.base_url(request.headers),
         client=_client(request),
     )
+
+
+def _query(asked: HTTPConnection, method: Method) -> Mapping[str, str]:
+    """Names in snake_case count as camelCase too, as in bodies; but not for storage, which has both."""
+    given = asked.query_params
+    if method.storage or not any("_" in name for name in given):
+        return given
+    return {camel(name): value for name, value in given.items()} | dict(given)
 
 
 def _client(request: Request) -> str:
