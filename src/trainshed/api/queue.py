@@ -20,7 +20,7 @@ class QueueHandlers:
         page = await self.service.page(
             project,
             location,
-            None if cursor is None else place_of(cursor),
+            {} if cursor is None else place_of(cursor),
             parse_size(call.query.get("pageSize")),
             with_eta=call.flag("eta"),
         )

@@ -165,6 +165,7 @@ def make_queue(
         has_accounts=scheduler.has_accounts,
         shares=scheduler.tree,
         in_turn=scheduler.in_turn,
+        set_aside=lambda: (*scheduler.backlog.unseen.values(), *scheduler.backlog.ready.aside()),
     )
 
 

@@ -1,16 +1,16 @@
 """Use case of the queue: all waiting jobs in the order in which they are tried, and what is prepared.
 
-`api/queue.py` calls it. The store's commits keep the order, so a page costs the same however many jobs wait,
-and no scheduling cycle takes longer because somebody looks. Reasons are those of the last cycle. When jobs
-may start is simulated only where it is asked for, in a thread, for the first jobs alone, and for all who ask
-within FRESH once. It writes nothing and hints nobody.
+`api/queue.py` calls it. The store's commits keep the order, so a page costs the same however many jobs wait;
+with shares it costs what is before it too. No scheduling cycle takes longer because somebody looks. Reasons
+are those of the last cycle. When jobs may start is simulated only where it is asked for, in a thread, for the
+first jobs alone, and for all who ask within FRESH once. It writes nothing and hints nobody.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import chain, islice
+from itertools import islice
 
 from trainshed.core.admit import in_turn
 from trainshed.core.event import Waiting
@@ -22,8 +22,9 @@ from trainshed.core.machine import Catalogue
 from trainshed.core.place import Amount, needs, total
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.queue_order import QueueOrder
+from trainshed.core.queue_walk import ALL, QueuePlace, following, walk
 from trainshed.core.readiness import PreparationProgress
-from trainshed.core.shape import Order, Sites, order
+from trainshed.core.shape import Sites, order
 from trainshed.core.share import ShareTree
 from trainshed.core.snapshot import snapshot_of
 from trainshed.service.past_runs import PastRuns
@@ -45,7 +46,7 @@ class QueueRow:
 class QueuePage:
     rows: tuple[QueueRow, ...]
     total: int  # on all pages
-    next: Order | None  # after which the next page begins
+    next: QueuePlace | None  # behind which the next page begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class QueueService:
     has_accounts: Callable[[], bool] = lambda: False  # whether others than the owner use the server
     shares: Callable[[], ShareTree | None] = lambda: None
     in_turn: Callable[[], Iterable[Job]] = tuple[Job, ...]  # those that are ready, where shares are set
+    set_aside: Callable[[], Iterable[Job]] = tuple[Job, ...]  # those of them that no cycle tries
     _order: QueueOrder = field(default_factory=QueueOrder)
     _forecast: Forecast | None = None
 
@@ -73,38 +75,40 @@ class QueueService:
         self.store.on_commit(self._order.follow)
 
     async def page(
-        self, project: str, location: str, after: Order | None, limit: int, *, with_eta: bool
+        self, project: str, location: str, after: QueuePlace, limit: int, *, with_eta: bool
     ) -> QueuePage:
         """The jobs of a project and location ("-": of all); their positions count those of all."""
-
-        def is_asked_for(job: Job) -> bool:
-            return project in ("-", job.project) and location in ("-", job.location)
-
         etas = await self._etas() if with_eta else dict[str, Eta]()
-        unready = self.unready()
-        before = sum(order(job) <= after for job in unready.values()) if after is not None else 0
-        behind: Iterable[tuple[int, Job]] = self._order.behind(after)
-        if self.shares() is not None:
-            before, behind = 0, self._behind_by_shares(after)
+        tree = None if ALL in after else self.shares()
+        places = {} if tree is None else dict(after)
         rows: list[QueueRow] = []
-        last: Order | None = None
-        for at, job in behind:
-            is_unready = job.id in unready
-            before += is_unready
-            if not is_asked_for(job):
+        for lane, job, position in self._by_age(after) if tree is None else self._by_lanes(after, tree):
+            if project not in ("-", job.project) or location not in ("-", job.location):
                 continue
             if len(rows) == limit:
-                last = order(rows[-1].job)
-                break
-            rows.append(self._row(job, None if is_unready else at + 1 - before, etas.get(job.id)))
-        return QueuePage(rows=tuple(rows), total=self._order.count(project, location), next=last)
+                return self._page(project, location, rows, following(places))
+            rows.append(self._row(job, position, etas.get(job.id)))
+            places[lane] = order(job)
+        return self._page(project, location, rows, None)
 
-    def _behind_by_shares(self, after: Order | None) -> Iterator[tuple[int, Job]]:
-        """The jobs behind that place as shares are used now; at the end those that are being prepared."""
-        queue = enumerate(chain(self.in_turn(), self.unready().values()))
-        if after is not None and self._order.get(after[-1]) is not None:
-            next((job for _, job in queue if job.id == after[-1]), None)
-        return queue
+    def _page(
+        self, project: str, location: str, rows: list[QueueRow], following: QueuePlace | None
+    ) -> QueuePage:
+        return QueuePage(rows=tuple(rows), total=self._order.count(project, location), next=following)
+
+    def _by_age(self, after: QueuePlace) -> Iterator[tuple[str, Job, int | None]]:
+        place, unready = after.get(ALL), self.unready()
+        before = sum(order(job) <= place for job in unready.values()) if place is not None else 0
+        for at, job in self._order.behind(place):
+            before += job.id in unready
+            yield ALL, job, None if job.id in unready else at + 1 - before
+
+    def _by_lanes(self, after: QueuePlace, tree: ShareTree) -> Iterator[tuple[str, Job, int | None]]:
+        position, unready = 0, self.unready()
+        for lane, job in walk(self.in_turn(), (*unready.values(), *self.set_aside()), tree):
+            position += job.id not in unready
+            if lane not in after or order(job) > after[lane]:
+                yield lane, job, None if job.id in unready else position
 
     def preparing(self) -> tuple[tuple[PreparationProgress, tuple[Job, ...]], ...]:
         """Everything that is being prepared, with the jobs that wait for it."""

@@ -1,5 +1,6 @@
 """The queue and what is being prepared, as JSON. The names are ours. Called by `api/queue.py`."""
 
+import json
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,6 +9,7 @@ from trainshed.core.event import Waiting
 from trainshed.core.explanation import Eta
 from trainshed.core.job import Job
 from trainshed.core.place import Amount
+from trainshed.core.queue_walk import ALL, QueuePlace
 from trainshed.core.readiness import PreparationProgress
 from trainshed.core.shape import Order
 from trainshed.wire.explanation import render_eta
@@ -15,6 +17,8 @@ from trainshed.wire.job_status import render_waiting
 from trainshed.wire.node import render_amount
 from trainshed.wire.page import Cursor
 from trainshed.wire.scalars import duration_text, time_text
+
+_LANES = "lanes"
 
 
 def render_queued(
@@ -47,12 +51,23 @@ def render_preparation(item: PreparationProgress, jobs: Iterable[Job]) -> dict[s
     return answer if item.percent is None else answer | {"percent": item.percent}
 
 
-def cursor_of(place: Order) -> Cursor:
-    priority, created_at, job = place
-    return f"{priority} {created_at.isoformat()}", job
+def cursor_of(place: QueuePlace) -> Cursor:
+    if (behind := place.get(ALL)) is not None:
+        return _text(behind), behind[-1]
+    return _LANES, json.dumps([[lane, _text(at), at[-1]] for lane, at in place.items()])
 
 
-def place_of(cursor: Cursor) -> Order:
+def place_of(cursor: Cursor) -> QueuePlace:
     """Of a cursor that `cursor_of` made: page tokens are signed."""
-    priority, _, created_at = cursor[0].partition(" ")
-    return int(priority), datetime.fromisoformat(created_at), cursor[1]
+    if cursor[0] != _LANES:
+        return {ALL: _order(*cursor)}
+    return {lane: _order(text, job) for lane, text, job in json.loads(cursor[1])}
+
+
+def _text(place: Order) -> str:
+    return f"{place[0]} {place[1].isoformat()}"
+
+
+def _order(text: str, job: str) -> Order:
+    priority, _, created_at = text.partition(" ")
+    return int(priority), datetime.fromisoformat(created_at), job

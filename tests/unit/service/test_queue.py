@@ -1,24 +1,30 @@
 """The queue as people see it: places, reasons, pages and times, over a store and a backend."""
 
 import asyncio
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
 from tests.builders import T0, a_job, a_node, a_pool, at, running
+from tests.shares import a_share, a_tree
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Fit
 from trainshed.core.job import Job, Scheduling
 from trainshed.core.place import Amount
+from trainshed.core.queue_walk import MOST_LANES, QueuePlace
 from trainshed.core.readiness import PreparationKind
-from trainshed.core.shape import Order
-from trainshed.core.share import UNDIVIDED
+from trainshed.core.shape import order
+from trainshed.core.share import ShareTree
 from trainshed.service import queue as queue_module
 from trainshed.service.queue import QueuePage, QueueService
 from trainshed.testing.backend import FakeBackend, FakeMachine
 from trainshed.testing.store import MemoryStore
+from trainshed.wire.page import LONGEST_TOKEN, PageTokens
+from trainshed.wire.queue import cursor_of, place_of
 
+PAGES = PageTokens.signed_with(b"key")
 HOLDER = running(a_job(id="h"))
 BEHIND = Waiting(reason=Reason.WAITS_BEHIND_OTHERS, message="Behind.", remedy="Wait.")
 
@@ -46,7 +52,7 @@ class World:
 
     async def page(
         self,
-        after: Order | None = None,
+        after: QueuePlace | None = None,
         limit: int = 100,
         *,
         project: str = "-",
@@ -56,7 +62,7 @@ class World:
         for job in self.jobs:
             await self.store.insert(job, ())
         self.jobs = ()
-        return await self.service.page(project, location, after, limit, with_eta=eta)
+        return await self.service.page(project, location, after or {}, limit, with_eta=eta)
 
 
 def waiting(id: str, *, priority: int = 0, project: str = "shed") -> Job:
@@ -149,13 +155,106 @@ async def test_what_is_prepared_is_told_with_the_jobs_that_wait_for_it():
     assert [job.id for job in jobs] == ["1"]
 
 
-async def test_with_shares_the_jobs_come_in_their_turn_and_pages_go_on_behind_the_last_one():
-    jobs = [waiting(str(number)) for number in range(1, 5)]
-    world = World(*jobs)
-    world.unready = {"1": jobs[0]}
-    world.service.shares, world.service.in_turn = lambda: UNDIVIDED, lambda: (jobs[3], jobs[1], jobs[2])
+class Lanes(World):
+    """A queue in which whole shares are before or behind each other, as they have and had the machines."""
+
+    def __init__(self, *jobs: Job, shares: Sequence[str] = ("a", "b")) -> None:
+        super().__init__(*jobs)
+        self.waiting, self.turn = {job.id: job for job in jobs}, list(shares)
+        self.tree: ShareTree | None = a_tree(*(a_share(name, 1) for name in shares))
+        self.aside = dict[str, Job]()
+        self.service.shares = lambda: self.tree
+        self.service.in_turn, self.service.set_aside = self.in_turn, self.aside.values
+
+    def in_turn(self) -> Iterator[Job]:
+        ready = [job for id, job in self.waiting.items() if id not in {**self.unready, **self.aside}]
+        for share in self.turn:
+            yield from sorted((job for job in ready if job.project == share), key=order)
+        yield from self.aside.values()
+
+    async def leave(self, id: str) -> None:
+        job = self.waiting.pop(id)
+        self.unready.pop(id, None)
+        await self.store.write((await self.store.load(id)) or job, running(job).status)
+
+    async def rest(self, place: QueuePlace | None, limit: int = 2) -> list[str]:
+        """The ids on all further pages, over the wire, as a client asks for them."""
+        ids: list[str] = []
+        for _ in range(20):
+            if place is None:
+                return ids
+            token = PAGES.encode(cursor_of(place), "q")
+            cursor = PAGES.decode(token, "q")
+            assert cursor is not None
+            page = await self.page(place_of(cursor), limit)
+            ids += [row.job.id for row in page.rows]
+            place = page.next
+        raise AssertionError("it comes to no end")
+
+
+def of_two(*ids: str) -> list[Job]:
+    """Odd ones are of the share a, even ones of b."""
+    return [waiting(id, project="b" if int(id) % 2 == 0 else "a") for id in ids]
+
+
+async def test_with_shares_the_jobs_come_in_their_turn_and_those_that_cannot_start_yet_at_their_place():
+    world = Lanes(*of_two("1", "2", "3", "4", "5", "6"))
+    world.turn = ["b", "a"]
+    world.unready, world.aside["3"] = {"4": world.waiting["4"]}, world.waiting["3"]
+    page = await world.page()
+    rows = [(row.job.id, row.position) for row in page.rows]
+    assert rows == [("2", 1), ("4", None), ("6", 2), ("1", 3), ("3", 4), ("5", 5)]
+    first = await world.page(limit=4)
+    second = await world.page(first.next, limit=4)
+    assert [(row.job.id, row.position) for row in (*first.rows, *second.rows)] == rows
+    assert (second.total, second.next) == (6, None)
+
+
+async def test_pages_go_on_behind_the_last_job_of_a_page_that_has_left_though_there_are_shares():
+    world = Lanes(*of_two("1", "3", "5", "7", "9"))
     first = await world.page(limit=2)
-    assert [(row.job.id, row.position) for row in first.rows] == [("4", 1), ("2", 2)]
-    second = await world.page(first.next, limit=2)
-    assert [(row.job.id, row.position) for row in second.rows] == [("3", 3), ("1", None)]
-    assert (second.total, second.next) == (4, None)
+    await world.leave("1")
+    await world.leave("3")
+    assert await world.rest(first.next) == ["5", "7", "9"]
+
+
+async def test_no_job_that_stays_is_missed_when_the_turn_of_shares_changes_between_pages():
+    world = Lanes(*of_two(*map(str, range(1, 11))))
+    first = await world.page(limit=3)
+    assert [row.job.id for row in first.rows] == ["1", "3", "5"]
+    world.turn = ["b", "a"]
+    await world.leave("1")
+    assert await world.rest(first.next) == ["2", "4", "6", "8", "10", "7", "9"]
+    world.turn = ["a", "b"]
+    assert await world.rest(first.next) == ["7", "9", "2", "4", "6", "8", "10"]
+
+
+async def test_no_job_is_missed_that_is_prepared_or_fits_nowhere_any_more_between_pages():
+    world = Lanes(*of_two("1", "3", "5", "7", "9"))
+    world.unready, world.aside["3"] = {"5": world.waiting["5"]}, world.waiting["3"]
+    first = await world.page(limit=1)
+    world.unready, world.aside["9"] = {}, world.waiting["9"]
+    del world.aside["3"]
+    assert await world.rest(first.next) == ["3", "5", "7", "9"]
+
+
+async def test_pages_come_to_an_end_when_shares_are_set_or_removed_between_them():
+    world = Lanes(*of_two("1", "2", "3", "4"))
+    tree, world.tree = world.tree, None
+    first = await world.page(limit=1)
+    world.tree = tree
+    assert await world.rest(first.next) == ["2", "3", "4"]
+    first = await world.page(limit=1)
+    world.tree = None
+    assert await world.rest(first.next) == ["1", "2", "3", "4"], "anew, and none is missed"
+
+
+async def test_pages_over_more_shares_than_a_token_holds_show_every_job():
+    shares = [f"s{number}" for number in range(MOST_LANES + 5)]
+    jobs = [waiting(str(number), project=name) for number, name in enumerate(shares, 1)]
+    world = Lanes(*jobs, shares=shares)
+    first = await world.page(limit=MOST_LANES)
+    assert len(PAGES.encode(cursor_of(first.next or {}), "q")) <= LONGEST_TOKEN
+    seen = {row.job.id for row in first.rows} | set(await world.rest(first.next, limit=10))
+    assert seen == {job.id for job in jobs}
+    assert len(await world.rest({}, limit=MOST_LANES + 1)) >= len(jobs)
