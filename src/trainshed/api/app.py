@@ -28,6 +28,7 @@ from trainshed.api.call import (
     StreamAnswer,
     TextAnswer,
 )
+from trainshed.api.lasting import RightsEnded
 from trainshed.api.packing import packed
 from trainshed.api.request_gate import AdmittedRequest, RequestGate, request_target
 from trainshed.api.route import Route
@@ -62,8 +63,9 @@ class _App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             response = await self._answer(Request(scope, receive))
-            # Cancelled: the server is stopping. Clients ask again for a stream that breaks off.
-            with contextlib.suppress(asyncio.CancelledError):
+            # Cancelled: the server is stopping. Clients ask again for a stream that breaks off, and are told
+            # why there is none where their rights have ended.
+            with contextlib.suppress(asyncio.CancelledError, RightsEnded):
                 await response(scope, receive, sealing(send))
         elif scope["type"] == "websocket":
             with contextlib.suppress(asyncio.CancelledError):
@@ -88,6 +90,7 @@ class _App:
             headers=headers,
             base_url="",
             protocols=tuple(scope.get("subprotocols", ())),
+            rights=self._gate.rights,
         )
         reply = await _reply_of(route, target, _ready(call))
         if isinstance(reply, SocketAnswer):
@@ -134,7 +137,8 @@ class _App:
         return None
 
     async def _with_principal(self, call: Awaitable[Call], principal: Principal) -> Call:
-        return replace(await call, principal=principal, look=self._gate.look, pages=self._gate.pages)
+        gate = self._gate
+        return replace(await call, principal=principal, look=gate.look, pages=gate.pages, rights=gate.rights)
 
 
 async def _reply_of(route: Route, target: AdmittedRequest, call: Awaitable[Call]) -> Reply | Response:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 from urllib.parse import unquote
 
+from trainshed.api.lasting import UNCHANGING, Need
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.permission import ANONYMOUS, Permission, Principal, PrincipalKind
+from trainshed.core.ports import PresentRights
 from trainshed.wire.page import UNSIGNED, PageTokens
 
 SOCKET = "SOCKET"  # takes the place of a verb in the table: a WebSocket
@@ -48,6 +50,8 @@ class Call:
     look: Callable[[str], Awaitable[BucketInfo]] = (
         _no_bucket  # a bucket's description; NotFound where there is none
     )
+    rights: PresentRights = UNCHANGING
+    needs: list[Need] = field(default_factory=list[Need])  # what was asked about it so far, and allowed
 
     async def whole_body(self) -> bytes:
         """All bytes of `chunks`. The row of the method bounds them."""
@@ -131,10 +135,13 @@ class SocketChannel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SocketAnswer:
-    """Accepts the WebSocket. `hold` runs until the conversation ends."""
+    """Accepts the WebSocket. `hold` runs until the conversation ends, or the right to it."""
 
     hold: Callable[[SocketChannel], Awaitable[None]]
     protocol: str  # one that the client offered
+    principal: Principal  # who got the ticket: a WebSocket has no token
+    need: Need  # what they must be allowed as long as it lasts
+    last_words: Callable[[str], str]  # what is said with the sentence when it ends so
 
 
 Reply: TypeAlias = Json | StreamAnswer | TextAnswer | RawAnswer | SocketAnswer

@@ -1,12 +1,24 @@
 """Checks each call against the permission of its row. Every `Route` sends its calls through here.
 
-It finds the buckets that the call names, and their projects; `core.permission.allowed` decides.
+It finds the buckets that the call names, and their projects; `core.permission.allowed` decides. What goes on
+after that, a stream or a conversation, ends when the caller is not allowed any more.
 """
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from urllib.parse import unquote
 
-from trainshed.api.call import Call, Handler, Method, Reply
+from trainshed.api.call import (
+    Call,
+    Handler,
+    Method,
+    RawAnswer,
+    Reply,
+    SocketAnswer,
+    SocketChannel,
+    StreamAnswer,
+)
+from trainshed.api.lasting import LastingRights, RightsEnded
 from trainshed.core.errors import Forbidden
 from trainshed.core.permission import Permission, PrincipalKind, Resource, allowed
 from trainshed.core.role import EVERYWHERE
@@ -16,10 +28,52 @@ def permitted(method: Method) -> Handler:
     """Its handler, which raises Forbidden with the reason for callers without the permission."""
 
     async def answered(call: Call) -> Reply:
+        if call.principal.kind is PrincipalKind.ACCOUNT:
+            return await _answered_account(call, method)
         await _check(call, method)
-        return await method.handler(call)
+        reply = await method.handler(call)
+        return _lasting_talk(reply, call) if isinstance(reply, SocketAnswer) else reply
 
     return answered
+
+
+async def _answered_account(call: Call, method: Method) -> Reply:
+    call = replace(call, principal=call.rights.of(call.principal))  # its body may have taken long
+    await _check(call, method)
+    lasting = LastingRights(call.rights, call.principal, call.needs)
+    if method.streams:
+        return _lasting(await method.handler(replace(call, chunks=lasting.chunks(call.chunks))), lasting)
+    if not method.permission.reads:  # what changes something is not left half done
+        return _lasting(await method.handler(call), lasting)
+    with lasting.watched(), lasting.waiting():
+        reply = await method.handler(call)
+    return _lasting(reply, lasting)
+
+
+def _lasting(reply: Reply, lasting: LastingRights) -> Reply:
+    """The reply, of which nothing comes once the rights have ended."""
+    match reply:
+        case StreamAnswer():
+            return replace(reply, chunks=lasting.chunks(reply.chunks))
+        case RawAnswer(content=AsyncIterator() as chunks):
+            return replace(reply, content=lasting.chunks(chunks))
+        case _:
+            return reply
+
+
+def _lasting_talk(reply: SocketAnswer, call: Call) -> SocketAnswer:
+    if reply.principal.kind is not PrincipalKind.ACCOUNT:
+        return reply
+    lasting = LastingRights(call.rights, reply.principal, [reply.need])
+
+    async def hold(channel: SocketChannel) -> None:
+        try:
+            with lasting.watched(), lasting.waiting():
+                await reply.hold(channel)
+        except RightsEnded as ended:
+            await channel.say(reply.last_words(ended.message))
+
+    return replace(reply, hold=hold)
 
 
 async def _check(call: Call, method: Method) -> None:
@@ -49,6 +103,7 @@ def require(call: Call, permission: Permission, resource: Resource | None) -> No
     decision = allowed(call.principal, permission, resource)
     if not decision:
         raise Forbidden(decision.reason)
+    call.needs.append((permission, resource))
 
 
 def _buckets(call: Call) -> Iterator[str]:

@@ -12,10 +12,11 @@ from typing import Any
 
 from trainshed.api.audit_trail import AuditTrail
 from trainshed.api.call import Method
+from trainshed.api.lasting import UNCHANGING
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Forbidden, NotFound, Unauthenticated
 from trainshed.core.permission import ANONYMOUS, Permission, Principal
-from trainshed.core.ports import Authenticator, Clock, SessionSigner
+from trainshed.core.ports import Authenticator, Clock, PresentRights, SessionSigner
 from trainshed.service.access import AccessService
 from trainshed.wire.page import UNSIGNED, PageTokens
 
@@ -66,6 +67,7 @@ class RequestGate:
     pages: PageTokens = UNSIGNED
     browsers: BrowserSessions | None = None  # None: sessions open nothing here
     audit: AuditTrail | None = None  # None: nothing is written down
+    rights: PresentRights = UNCHANGING
 
     async def enter(self, target: AdmittedRequest, headers: Mapping[str, str], method: Method) -> Principal:
         """The caller; Unauthenticated or Forbidden where the credentials are wrong."""

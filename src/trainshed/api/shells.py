@@ -1,8 +1,8 @@
 """Shells in replicas: customJobs/ID:shell gives a ticket, /shell/… is its WebSocket and leads to the page.
 
-A ticket needs the token, as cancelling does. It is
-sent as the second of the protocols that the WebSocket's client offers, so it appears in no address and no
-log.
+A ticket needs the token, as cancelling does. It is sent as the second of the protocols that the WebSocket's
+client offers, so it appears in no address and no log. A shell ends when who got the ticket may have none any
+more.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from trainshed.api.call import Call, Json, RawAnswer, Reply, SocketAnswer, SocketChannel
 from trainshed.core.errors import Forbidden, TrainshedError
+from trainshed.core.permission import Permission, Resource
 from trainshed.core.shell_port import Terminal
 from trainshed.service.shells import PRIMARY, ReplicaPlace, ShellOrder, ShellService
 from trainshed.wire.scalars import time_text
@@ -29,7 +30,9 @@ class ShellHandlers:
     async def ticket(self, call: Call) -> Json:
         request, path = parse_shell(call.body), call.path
         place = ReplicaPlace(path["project"], path["location"], path["job"], request.task or PRIMARY)
-        ticket = await self.service.issue(place, request.command, request.screen, call.headers.get("origin"))
+        ticket = await self.service.issue(
+            place, request.command, request.screen, call.headers.get("origin"), call.principal
+        )
         return {
             "ticket": ticket.word,
             "task": place.task,
@@ -48,7 +51,13 @@ class ShellHandlers:
             raise Forbidden(f"A shell wants the protocols {PROTOCOL} and a ticket, from customJobs/ID:shell.")
         place = ReplicaPlace(call.path["project"], call.path["location"], call.path["job"], call.path["task"])
         order = self.service.redeem(call.protocols[1], place, call.headers.get("origin"))
-        return SocketAnswer(lambda channel: self._hold(order, channel), PROTOCOL)
+        return SocketAnswer(
+            lambda channel: self._hold(order, channel),
+            PROTOCOL,
+            principal=order.principal,
+            need=(Permission.JOBS_SHELL, Resource(place.project)),
+            last_words=error_words,
+        )
 
     async def _hold(self, order: ShellOrder, channel: SocketChannel) -> None:
         try:

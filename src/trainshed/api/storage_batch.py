@@ -59,6 +59,7 @@ class StorageBatchHandlers:
                     base_url=call.base_url,
                     principal=call.principal,
                     look=call.look,
+                    rights=call.rights,
                 )
                 reply = await route.answer(asked)
                 break

@@ -57,6 +57,7 @@ def make_access(shared: SharedParts, storage: Storage) -> Access:
         PageTokens.signed_with(tokens.secret),
         BrowserSessions(sessions, shared.clock),
         AuditTrail(audit, shared.clock),
+        people,
     )
     return Access(
         service=service,

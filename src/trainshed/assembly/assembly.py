@@ -121,7 +121,7 @@ def assemble(settings: Settings, address: str) -> Assembly:
     images = make_images(shared, storage.store, backends.fleet)
     measuring = make_measuring(shared, storage, backends.fleet)
     control = make_control(shared, storage, access, backends.fleet, images, measuring)
-    services = make_services(shared, storage, access.service, backends, images, measuring, control)
+    services = make_services(shared, storage, access, backends, images, measuring, control)
     studies = make_studies(shared, storage, services.jobs, measuring.measurements)
     notices = make_notices(shared, storage)
     return Assembly(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from trainshed.assembly.access import Access
 from trainshed.assembly.backends import Backends
 from trainshed.assembly.control import Control
 from trainshed.assembly.images import ImageParts
@@ -77,7 +78,7 @@ class Services:
 def make_services(
     shared: SharedParts,
     storage: Storage,
-    access: AccessService,
+    access: Access,
     backends: Backends,
     images: ImageParts,
     measuring: Measuring,
@@ -99,7 +100,7 @@ def make_services(
         metrics=measuring.service,
         graphs=GraphService(store, storage.metrics, clock, measuring.collector.settle),
         stacks=measuring.stacks,
-        shells=ShellService(store, fleet.shells, clock),
+        shells=ShellService(store, fleet.shells, clock, access.people),
         code=CodeService(storage.code),
         runtimes=RuntimeService(store, backends.runtimes, backends.processes.warmth),
         storage=StorageService(storage.buckets, clock, shared.queues.hint_lifecycle),
@@ -127,7 +128,7 @@ def make_services(
             hint_scheduler=shared.queues.hint_scheduler,
             check=control.shares.reserved.check_shares,
         ),
-        access=access,
+        access=access.service,
         standings=scheduler.standings,
     )
 

@@ -5,6 +5,7 @@ attribute of the backend with a type of its own, or None. Nobody asks for a clas
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -327,10 +328,23 @@ class Authenticator(Protocol):
         ...
 
 
+class PresentRights(Protocol):
+    """What callers may do now, for calls that last longer than a moment."""
+
+    def of(self, principal: Principal) -> Principal:
+        """With the rights that it has now. Raises Unauthenticated where its token has ended."""
+        ...
+
+    def listen(self, principal: Principal, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """Until the context ends, `listener` is called whenever these rights may have changed."""
+        ...
+
+
 class DirectoryStore(Protocol):
     """Keeps the accounts, in memory and where no kill can take them away."""
 
     directory: Directory  # as it is now
+    listeners: set[Callable[[], None]]  # called after each change
 
     def change(self, changed: Callable[[Directory], Directory]) -> Directory:
         """What `changed` makes of it, once that is kept. Where it raises nothing has changed."""

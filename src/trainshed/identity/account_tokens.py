@@ -1,20 +1,24 @@
 """Tokens of accounts: `ts.ID.SECRET`. The ID finds what is kept of it, the SECRET is compared with that.
 
-The request gate asks it for each request. Whatever is no token of an account is compared with the server's
-own token.
+The request gate asks it for each request, and calls that last ask again when the directory has changed.
+Whatever is no token of an account is compared with the server's own token.
 """
 
-from collections.abc import Callable
+import asyncio
+import contextlib
+from collections.abc import Callable, Generator
 from datetime import datetime
 
 from trainshed.core.account_token import MARK, split_token
 from trainshed.core.errors import Unauthenticated
-from trainshed.core.permission import Principal
+from trainshed.core.permission import Principal, PrincipalKind
 from trainshed.core.ports import Authenticator, Clock, DirectoryStore
+
+_SLACK = 0.05  # seconds after a token has expired, by the clock of timers
 
 
 class AccountTokens:
-    """Implements `core.ports.Authenticator`."""
+    """Implements `core.ports.Authenticator` and `PresentRights`."""
 
     def __init__(
         self,
@@ -50,10 +54,40 @@ class AccountTokens:
         return principal
 
     def principal(self, id: str) -> Principal | None:
-        """Whose token that is; None where it does not count any more.
+        """Whose token that is, which is used now; None where it does not count any more."""
+        known = self._present(id)
+        if known is not None:
+            self._note_use(id, self._clock.now())
+        return known
 
-        A directory never changes: a change makes another one. So its answers count as long as it does.
-        """
+    def of(self, principal: Principal) -> Principal:
+        if principal.kind is not PrincipalKind.ACCOUNT:
+            return principal
+        present = self._present(principal.token)
+        if present is None:
+            raise Unauthenticated(
+                f"The token of {principal.id} that this was begun with has ended. "
+                "Sign in again: trainshed login."
+            )
+        return present
+
+    @contextlib.contextmanager
+    def listen(self, principal: Principal, listener: Callable[[], None]) -> Generator[None]:
+        timer: asyncio.TimerHandle | None = None
+        token = self._directories.directory.tokens.get(principal.token)
+        if token is not None and token.expires_at is not None:
+            left = (token.expires_at - self._clock.now()).total_seconds()
+            timer = asyncio.get_running_loop().call_later(left + _SLACK, listener)
+        self._directories.listeners.add(listener)
+        try:
+            yield
+        finally:
+            self._directories.listeners.discard(listener)
+            if timer is not None:
+                timer.cancel()
+
+    def _present(self, id: str) -> Principal | None:
+        """A directory never changes: a change makes another one. So its answers count as long as it does."""
         now, directory = self._clock.now(), self._directories.directory
         if directory is not self._directory:
             self._directory, self._known = directory, {}
@@ -64,5 +98,4 @@ class AccountTokens:
                 self._known[id] = known
         if known is None or directory.tokens[id].is_over(now):
             return None
-        self._note_use(id, now)
         return known

@@ -25,12 +25,15 @@ class DirectoryFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.directory = _load(path)
+        self.listeners: set[Callable[[], None]] = set()
 
     def change(self, changed: Callable[[Directory], Directory]) -> Directory:
         directory = changed(self.directory)
         if directory != self.directory:
             _write(self._path, json.dumps(_plain(directory), indent=1))
             self.directory = directory
+            for listener in tuple(self.listeners):
+                listener()
         return directory
 
 

@@ -2,7 +2,8 @@
 
 `api/shells.py` calls it. Whoever may cancel a job may ask for a ticket. A browser cannot send a token with a
 WebSocket; it sends the ticket instead. A ticket is valid once, for 30 seconds, for one run, one command and
-the page that asked. Tickets are only in memory. What is typed and printed is never stored.
+the page that asked, as long as who asked may have a shell. Tickets are only in memory. What is typed and
+printed is never stored.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,8 @@ from trainshed.core.errors import Conflict, Exhausted, Forbidden, NotFound
 from trainshed.core.hold import held_until
 from trainshed.core.job import Job
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Clock, Store
+from trainshed.core.permission import Permission, Principal, Resource, allowed
+from trainshed.core.ports import Clock, PresentRights, Store
 from trainshed.core.replica import Phase, Replica
 from trainshed.core.shell_port import Screen, Shells, Terminal
 from trainshed.service.tickets import Tickets
@@ -42,6 +44,7 @@ class ShellOrder:
     command: tuple[str, ...]
     screen: Screen | None
     origin: str | None  # of the page that asked; None: it was not a page
+    principal: Principal  # who asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +59,24 @@ class ShellService:
     store: Store
     shells: Shells | None  # None: the backend has no shells
     clock: Clock
+    rights: PresentRights
     _tickets: Tickets[ShellOrder] = field(default_factory=lambda: Tickets[ShellOrder]("a shell", LIFE))
     _open: int = 0
 
     async def issue(
-        self, place: ReplicaPlace, command: Sequence[str], screen: Screen | None, origin: str | None
+        self,
+        place: ReplicaPlace,
+        command: Sequence[str],
+        screen: Screen | None,
+        origin: str | None,
+        principal: Principal,
     ) -> ShellTicket:
         if self.shells is None:
             raise Conflict("The backend of this server has no shells.")
         key = await self._running(place)
-        order = ShellOrder(place=place, key=key, command=tuple(command), screen=screen, origin=origin)
+        order = ShellOrder(
+            place=place, key=key, command=tuple(command), screen=screen, origin=origin, principal=principal
+        )
         word, until_at = self._tickets.issue(order, self.clock.now())
         return ShellTicket(word, until_at, order)
 
@@ -74,9 +85,16 @@ class ShellService:
         order = self._tickets.redeem(word, self.clock.now())
         if order.place != place or order.origin != origin:
             raise Forbidden("This ticket is for a shell elsewhere, or for another page; ask for another.")
+        self._check(order)
         return order
 
+    def _check(self, order: ShellOrder) -> None:
+        principal, resource = self.rights.of(order.principal), Resource(order.place.project)
+        if not (decision := allowed(principal, Permission.JOBS_SHELL, resource)):
+            raise Forbidden(decision.reason)
+
     async def open(self, order: ShellOrder) -> Terminal:
+        self._check(order)
         if self.shells is None or await self._running(order.place) != order.key:
             raise Conflict(f"{order.place.task} was started anew meanwhile; ask for another shell.")
         if self._open >= MOST_OPEN:

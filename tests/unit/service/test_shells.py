@@ -1,6 +1,7 @@
 """Who gets a shell: by a ticket that is good once, for a moment, for one replica and one page."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import cast
@@ -11,6 +12,7 @@ from tests.builders import T0, a_job, a_pool, admitted, running
 from trainshed.core.errors import Conflict, Exhausted, Forbidden, NotFound, Unavailable
 from trainshed.core.job import Job, JobState
 from trainshed.core.names import RunKey
+from trainshed.core.permission import OWNER, Principal
 from trainshed.core.replica import Exit, Phase
 from trainshed.core.shell_port import Screen, Terminal
 from trainshed.service.shells import LIFE, MOST_OPEN, ReplicaPlace, ShellService, ShellTicket
@@ -47,10 +49,23 @@ class Opened:
         return cast(Terminal, Silent())
 
 
+@dataclass
+class Rights:
+    """Those of everybody, until they are taken away."""
+
+    are_left: bool = True
+
+    def of(self, principal: Principal) -> Principal:
+        return principal if self.are_left else replace(principal, rights=frozenset())
+
+    def listen(self, principal: Principal, listener: Callable[[], None]) -> contextlib.nullcontext[None]:
+        return contextlib.nullcontext()
+
+
 class Bench:
     def __init__(self) -> None:
-        self.clock, self.store, self.shells = Clock(), MemoryStore(), Opened()
-        self.service = ShellService(self.store, self.shells, self.clock)
+        self.clock, self.store, self.shells, self.rights = Clock(), MemoryStore(), Opened(), Rights()
+        self.service = ShellService(self.store, self.shells, self.clock, self.rights)
 
     async def keep(self, job: Job) -> None:
         await self.store.insert(job, ())
@@ -61,7 +76,7 @@ class Bench:
         await self.store.write(found, job.status, ())
 
     async def ticket(self, place: ReplicaPlace = PLACE, origin: str | None = PAGE) -> ShellTicket:
-        return await self.service.issue(place, ("ls",), Screen(10, 20), origin)
+        return await self.service.issue(place, ("ls",), Screen(10, 20), origin, OWNER)
 
 
 @pytest.fixture
@@ -109,6 +124,17 @@ async def test_a_ticket_is_good_for_one_replica_of_one_job(bench: Bench, place: 
     ticket = await bench.ticket()
     with pytest.raises(Forbidden):
         bench.service.redeem(ticket.word, place, PAGE)
+
+
+async def test_a_ticket_is_good_while_who_asked_may_have_a_shell(bench: Bench):
+    redeemed = bench.service.redeem((await bench.ticket()).word, PLACE, PAGE)
+    ticket = await bench.ticket()
+    bench.rights.are_left = False
+    with pytest.raises(Forbidden, match=r"jobs\.shell"):
+        bench.service.redeem(ticket.word, PLACE, PAGE)
+    with pytest.raises(Forbidden, match=r"jobs\.shell"):
+        await bench.service.open(redeemed)
+    assert bench.shells.asked == []
 
 
 async def test_tickets_are_not_guessed_from_each_other(bench: Bench):
@@ -178,4 +204,4 @@ async def test_a_shell_that_does_not_open_counts_for_nothing(bench: Bench):
 
 async def test_a_backend_without_shells_is_told_so(bench: Bench):
     with pytest.raises(Conflict, match="has no shells"):
-        await ShellService(bench.store, None, bench.clock).issue(PLACE, (), None, None)
+        await ShellService(bench.store, None, bench.clock, bench.rights).issue(PLACE, (), None, None, OWNER)
