@@ -67,13 +67,16 @@ def test_signing_out_ends_the_session_also_for_who_kept_the_cookie(server: LiveS
 
 
 def test_an_address_that_was_given_to_somebody_else_opens_nothing(server: LiveServer):
-    PlainBrowser(server).sign_in("ann-1")
+    first = PlainBrowser(server).sign_in("ann-1")
+    token = first.ask("POST", "/v1/tokens", {"title": "laptop"}).json["token"]
     browser = PlainBrowser(server).sign_in("new-ann")
     assert browser.status == 403 and "belongs to another person" in browser.message()
     assert browser.name() == ""
     who, code, reason = tried(server)
     assert (who, code) == ("anonymous", 403) and ANN in reason
-    assert server.cli("users", "unlink", ANN).returncode == 0
+    unlinked = server.cli("users", "unlink", ANN)
+    assert unlinked.returncode == 0 and "all tokens and sessions before have ended" in unlinked.stdout
+    assert first.name() == "" and server.request("GET", "/v1/accounts:me", token=token).status == 401
     assert PlainBrowser(server).sign_in("new-ann").name() == ANN
 
 

@@ -87,14 +87,14 @@ def unlink(client: Client, name: str) -> None:
     """Let an account belong to who signs in as it next, with the provider.
 
     An account belongs to the person of the provider who signed in as it first. Nobody else gets it, not even
-    somebody with the same mail address.
+    somebody with the same mail address. All tokens and sessions of the account end with it.
 
     \b
     Example:
       trainshed users unlink ann@example.org
     """
     client.accounts().unlink(name)
-    click.echo(f"{name} belongs to who signs in as it next")
+    click.echo(f"{name} belongs to who signs in as it next; all tokens and sessions before have ended")
 
 
 @command.command("enable", short_help="Let a disabled account come in again.")

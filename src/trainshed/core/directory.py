@@ -168,8 +168,12 @@ class Directory:
     def with_disabled(self, name: str, is_disabled: bool) -> "Directory":
         return self._with(replace(self.account(name), is_disabled=is_disabled))
 
-    def with_identity(self, name: str, identity: ProviderIdentity | None) -> "Directory":
+    def with_identity(self, name: str, identity: ProviderIdentity) -> "Directory":
         return self._with(replace(self.account(name), identity=identity))
+
+    def without_identity(self, name: str) -> "Directory":
+        """Whoever it belonged to keeps nothing that opens it."""
+        return self.without_tokens_of(name)._with(replace(self.account(name), identity=None))
 
     def _with(self, account: Account) -> "Directory":
         return replace(self, accounts={**self.accounts, account.name: account})
@@ -223,6 +227,12 @@ class Directory:
     def without_token(self, id: str) -> "Directory":
         self.token(id)
         return replace(self, tokens={key: token for key, token in self.tokens.items() if key != id})
+
+    def without_tokens_of(self, account: str) -> "Directory":
+        self.account(account)
+        return replace(
+            self, tokens={id: token for id, token in self.tokens.items() if token.account != account}
+        )
 
 
 def _check(field: str, name: str) -> None:

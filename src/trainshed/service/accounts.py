@@ -55,8 +55,11 @@ class AccountService:
         return self.store.change(lambda directory: directory.with_disabled(name, is_disabled)).account(name)
 
     def unlink(self, name: str) -> Account:
-        """Whoever signs in with the account's name at the provider next is who it belongs to from then on."""
-        return self.store.change(lambda directory: directory.with_identity(name, None)).account(name)
+        """Whoever signs in with the account's name at the provider next is who it belongs to from then on.
+
+        Its tokens and sessions end.
+        """
+        return self.store.change(lambda directory: directory.without_identity(name)).account(name)
 
     def remove(self, name: str) -> None:
         self.store.change(lambda directory: directory.without_account(name))

@@ -13,6 +13,7 @@ from trainshed.core.directory import (
     Account,
     AccountKind,
     Directory,
+    ProviderIdentity,
     RoleGrant,
     digest_of,
 )
@@ -95,6 +96,7 @@ def test_a_name_is_taken_once():
     [
         lambda: TEAM.without_account("eve"),
         lambda: TEAM.with_disabled("eve", True),
+        lambda: TEAM.without_identity("eve"),
         lambda: TEAM.without_group("speech"),
         lambda: TEAM.without_token("9"),
         lambda: TEAM.with_token(replace(TOKEN, account="eve")),
@@ -112,6 +114,15 @@ def test_a_token_counts_until_it_expires_is_revoked_or_its_account_is_disabled()
     assert TEAM.without_token("1").principal("1", T0) is None
     assert TEAM.with_disabled("ann", True).principal("1", T0) is None
     assert TEAM.with_disabled("ann", True).with_disabled("ann", False).principal("1", T0) is not None
+
+
+def test_who_an_account_no_longer_belongs_to_keeps_nothing_that_opens_it():
+    bots = replace(TOKEN, id="3", account="bot")
+    before = TEAM.with_identity("ann", ProviderIdentity("https://issuer", "ann-1")).with_token(bots)
+    before = before.with_token(replace(TOKEN, id="2", is_session=True))
+    after = before.without_identity("ann")
+    assert after.account("ann") == ANN
+    assert set(after.tokens) == {"3"}
 
 
 def test_a_secret_fits_as_a_whole():

@@ -49,7 +49,7 @@ def test_somebody_else_with_the_same_address_does_not_get_the_account():
 def test_an_account_that_was_unlinked_belongs_to_who_comes_next():
     after, _ = enter(directory(known()))
     other = replace(ANN, identity=ProviderIdentity(ISSUER, "ann-2"))
-    after, account = enter(after.with_identity(ANN.name, None), other)
+    after, account = enter(after.without_identity(ANN.name), other)
     assert account.identity == other.identity
     with pytest.raises(Forbidden):
         enter(after)

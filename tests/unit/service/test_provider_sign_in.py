@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import T0
 from tests.id_tokens import StepClock
-from trainshed.core.directory import Account, ProviderIdentity
+from trainshed.core.directory import Account, ProviderIdentity, TokenRequest
 from trainshed.core.errors import Forbidden
 from trainshed.core.oidc import ProvidedPerson, SignInAttempt
 from trainshed.identity.account_tokens import AccountTokens
@@ -168,6 +168,16 @@ async def test_signing_out_ends_the_session_for_good(house: House):
     cookies = {signed_in.session.cookie: signed_in.session.word}
     assert house.browser.sign_out(cookies).lasts == timedelta()
     assert house.who(signed_in) == "" and not house.accounts.directory.tokens
+
+
+async def test_who_had_an_account_before_it_was_given_away_keeps_neither_session_nor_token(house: House):
+    before = await house.end(*await house.begin())
+    principal = house.sessions.principal(before.session.word, house.clock.now())
+    assert principal is not None
+    house.accounts.make_token(principal, TokenRequest(title="laptop"))
+    house.accounts.unlink("ann")
+    assert house.who(before) == "" and not house.accounts.directory.tokens
+    assert house.who(await house.end(*await house.begin(), "c2")) == "ann"
 
 
 async def test_a_session_ends_with_its_account(house: House):
