@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json, Method, row
+from trainshed.core.directory import project_fault
+from trainshed.core.errors import Invalid, Violation
 from trainshed.core.permission import Permission, PrincipalKind
 from trainshed.core.role import EVERYWHERE
 from trainshed.service.accounts import AccountService
@@ -99,7 +101,10 @@ class AccountHandlers:
 
 def _project(call: Call) -> str:
     """Without one in the path the server itself is meant."""
-    return call.path.get("project", EVERYWHERE)
+    project = call.path.get("project")
+    if project == EVERYWHERE:
+        raise Invalid((Violation("project", project_fault(project)),))
+    return project or EVERYWHERE
 
 
 def account_methods(accounts: AccountHandlers) -> tuple[Method, ...]:

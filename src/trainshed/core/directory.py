@@ -22,6 +22,7 @@ _SYNTAX = (
     f"must be at most {MOST_NAME} of the characters a-z, 0-9, '.', '_', '+', '-' and '@', "
     "and begin and end with a letter or a digit"
 )
+_PROJECT = re.compile(r"[^\W_][\w.:-]*")
 GROUP = "group"
 
 
@@ -210,6 +211,8 @@ class Directory:
     def with_grants(self, project: str, grants: Iterable[RoleGrant]) -> "Directory":
         """These in place of all that the project has."""
         grants = frozenset(grants)
+        if grants and project != EVERYWHERE and (sentence := project_fault(project)):
+            raise Invalid((Violation("project", sentence),))
         members = {f"{GROUP}:{name}" for name in self.groups} | {a.member for a in self.accounts.values()}
         unknown = sorted({grant.member for grant in grants} - members)
         if unknown:
@@ -233,6 +236,17 @@ class Directory:
         return replace(
             self, tokens={id: token for id, token in self.tokens.items() if token.account != account}
         )
+
+
+def project_fault(name: str) -> str:
+    """Why nobody can have a role or a token in a project of this name; empty where somebody can."""
+    if len(name) <= MOST_NAME and _PROJECT.fullmatch(name):
+        return ""
+    return (
+        f"'{name[:MOST_NAME]}' is not the name of a project, which begins with a letter or a digit and has "
+        f"letters, digits, '_', '.', ':' and '-' only, at most {MOST_NAME}. A role for all projects is given "
+        "with --everywhere, which is server:setIamPolicy; a token counts in all where it names none."
+    )
 
 
 def _check(field: str, name: str) -> None:

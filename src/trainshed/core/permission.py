@@ -12,6 +12,7 @@ from typing import assert_never
 
 from trainshed.core.bucket import NOBODY
 
+ALL_PROJECTS = "-"  # in place of a project: all of them at once
 _READING = frozenset({"public", "read", "open", "get", "list", "batch"})  # last words of permissions
 
 
@@ -87,6 +88,8 @@ class Principal:
         return f"{self.kind} {self.id}".rstrip()
 
     def rights_in(self, project: str) -> frozenset[Permission]:
+        if project == ALL_PROJECTS:
+            return self.rights
         return self.rights | self.by_project.get(project, frozenset())
 
     @property

@@ -21,11 +21,11 @@ from trainshed.core.directory import (
     RoleGrant,
     TokenRequest,
     digest_of,
+    project_fault,
 )
 from trainshed.core.errors import Conflict, Forbidden, Invalid, Violation
 from trainshed.core.permission import Permission, Principal, PrincipalKind
 from trainshed.core.ports import Clock, DirectoryStore
-from trainshed.core.role import EVERYWHERE
 
 MOST_TITLE = 100  # characters
 LONGEST = timedelta(days=3660)
@@ -108,10 +108,7 @@ class AccountService:
             violations.append(
                 Violation("lifetime", f"must be more than 0s, and {LONGEST.days} days at most.")
             )
-        if EVERYWHERE in wanted.projects:
-            violations.append(
-                Violation("projects", f"names projects: leave it out for all, not '{EVERYWHERE}'.")
-            )
+        violations += [Violation("projects", fault) for fault in map(project_fault, wanted.projects) if fault]
         if violations:
             raise Invalid(tuple(violations))
         now, secret = self.clock.now(), secrets.token_urlsafe(32)

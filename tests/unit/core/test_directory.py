@@ -65,6 +65,31 @@ def test_roles_go_to_those_who_are_there(member: str):
         TEAM.with_grants("p1", [RoleGrant("p1", Role.USER, member)])
 
 
+WRONG_PROJECTS = ["-", "*", "", "-p1", "p 1", "p1/p2", "p*", "<none>", "a" * 129, "p1\n"]
+
+
+@pytest.mark.parametrize("project", [name for name in WRONG_PROJECTS if name != EVERYWHERE])
+def test_a_role_is_given_in_a_project_or_everywhere_and_nowhere_else(project: str):
+    with pytest.raises(Invalid, match="--everywhere"):
+        TEAM.with_grants(project, [RoleGrant(project, Role.VIEWER, "user:ann")])
+    assert TEAM.with_grants(project, []) == TEAM  # one that a file has can be taken away
+
+
+@pytest.mark.parametrize("project", ["p1", "1234567890", "example.com:vision", "Bild_ä", "a"])
+def test_names_of_projects_are_free(project: str):
+    assert TEAM.with_grants(project, [RoleGrant(project, Role.VIEWER, "user:ann")]).grants_in(project)
+
+
+@pytest.mark.parametrize("permission", Permission)
+def test_all_projects_at_once_need_rights_everywhere_whatever_the_file_has(permission: Permission):
+    grants = frozenset({RoleGrant("-", Role.ADMIN, "user:ann"), RoleGrant("p1", Role.ADMIN, "user:ann")})
+    directory = replace(TEAM, grants=grants)
+    limited = replace(directory, tokens={"1": replace(TOKEN, projects=("-", "p1"))})
+    for principal in (directory.principal("1", T0), limited.principal("1", T0)):
+        assert principal is not None and not principal.sees("-")
+        assert bool(allowed(principal, permission, Resource("-"))) == (permission in OF_EVERYBODY)
+
+
 def test_grants_of_a_project_are_replaced_as_a_whole_and_others_stay():
     directory = granted(("p1", Role.USER, "user:ann"), ("p2", Role.USER, "user:ann")).with_grants("p1", [])
     assert directory.grants_in("p1") == () and len(directory.grants_in("p2")) == 1
