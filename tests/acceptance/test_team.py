@@ -189,7 +189,11 @@ def test_a_limited_token_makes_no_tokens(team: Team):
 def test_who_is_disabled_is_out_at_once_and_comes_back(team: Team):
     team.run("users", "disable", "bot")
     assert "disabled" in team.run("whoami", who="bot", code=1)
+    team.server.request("PATCH", "/v1/accounts/bot", {"displayName": "Bot"})
+    assert "disabled" in team.run("whoami", who="bot", code=1)
     team.run("users", "enable", "bot")
+    assert team.ask("bot", "GET", "/v1/accounts:me").status == 401
+    team.tokens["bot"] = team.run("tokens", "new", "--for", "bot").strip()
     assert "viewer everywhere" in team.run("whoami", who="bot")
 
 

@@ -43,8 +43,9 @@ class AccountHandlers:
         return wire.render_account(account, directory.grants_of(account))
 
     async def update(self, call: Call) -> Json:
-        is_disabled = wire.parse_disabled(call.body)
-        return wire.render_account(self.accounts.set_disabled(call.path["account"], is_disabled))
+        account = self.accounts.directory.account(call.path["account"])
+        change = wire.parse_account_change(call.body, call.query.get("updateMask", ""), account)
+        return wire.render_account(self.accounts.update(account.name, change))
 
     async def unlink(self, call: Call) -> Json:
         return wire.render_account(self.accounts.unlink(call.path["account"]))

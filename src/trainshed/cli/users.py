@@ -66,18 +66,20 @@ def add(client: Client, name: str, display_name: str, service: bool, as_json: bo
     click.echo(f"and a token:      trainshed tokens new --for {name}", err=True)
 
 
-@command.command("disable", short_help="Let an account come in no more; all else of it stays.")
+@command.command("disable", short_help="Let an account come in no more, and end its tokens.")
 @click.argument("name")
 @connected
 def disable(client: Client, name: str) -> None:
-    """Let an account come in no more; all else of it stays.
+    """Let an account come in no more.
+
+    All its tokens and sessions end, and what it has open. Its roles, its groups and its jobs stay.
 
     \b
     Example:
       trainshed users disable ann@example.org
     """
     client.accounts().set_disabled(name, True)
-    click.echo(f"{name} cannot come in any more")
+    click.echo(f"{name} cannot come in any more; all its tokens and sessions have ended")
 
 
 @command.command("unlink", short_help="Let an account belong to who signs in as it next.")
@@ -101,7 +103,7 @@ def unlink(client: Client, name: str) -> None:
 @click.argument("name")
 @connected
 def enable(client: Client, name: str) -> None:
-    """Let a disabled account come in again.
+    """Let a disabled account come in again, with a new token or the provider.
 
     \b
     Example:
@@ -109,6 +111,7 @@ def enable(client: Client, name: str) -> None:
     """
     client.accounts().set_disabled(name, False)
     click.echo(f"{name} can come in again")
+    click.echo(f"with a new token: trainshed tokens new --for {name}", err=True)
 
 
 @command.command("rm", short_help="Remove an account with its tokens and roles.")

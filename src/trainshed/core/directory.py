@@ -54,6 +54,14 @@ class Account:
         return f"{self.kind}:{self.name}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountChange:
+    """What is None stays as it is."""
+
+    display_name: str | None = None
+    is_disabled: bool | None = None
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class RoleGrant:
     project: str  # or EVERYWHERE
@@ -166,8 +174,14 @@ class Directory:
             raise AlreadyExists(f"There is an account '{account.name}' already.")
         return self._with(account)
 
-    def with_disabled(self, name: str, is_disabled: bool) -> "Directory":
-        return self._with(replace(self.account(name), is_disabled=is_disabled))
+    def with_change(self, name: str, change: AccountChange) -> "Directory":
+        """Who is disabled has no tokens any more, also not when it is enabled again."""
+        account = self.account(name)
+        if change.display_name is not None:
+            account = replace(account, display_name=change.display_name)
+        if change.is_disabled is not None:
+            account = replace(account, is_disabled=change.is_disabled)
+        return (self.without_tokens_of(name) if change.is_disabled else self)._with(account)
 
     def with_identity(self, name: str, identity: ProviderIdentity) -> "Directory":
         return self._with(replace(self.account(name), identity=identity))

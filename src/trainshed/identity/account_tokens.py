@@ -40,8 +40,8 @@ class AccountTokens:
         token = self._directories.directory.tokens.get(id)
         if token is None or not token.fits(secret):
             raise Unauthenticated(
-                "The token is not known to this server: it may be cut off, revoked or of another server. "
-                "Sign in again: trainshed login."
+                "The token is not known to this server: it may be cut off, revoked, of a disabled account or "
+                "of another server. Sign in again: trainshed login."
             )
         principal = self.principal(id)
         if principal is None:

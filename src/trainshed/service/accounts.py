@@ -16,6 +16,7 @@ from trainshed.core.audit import AuditLog, AuditRow
 from trainshed.core.directory import (
     AccessToken,
     Account,
+    AccountChange,
     AccountKind,
     Directory,
     RoleGrant,
@@ -51,8 +52,8 @@ class AccountService:
         account = Account(name=name, kind=kind, display_name=display_name, created_at=self.clock.now())
         return self.store.change(lambda directory: directory.with_account(account)).account(name)
 
-    def set_disabled(self, name: str, is_disabled: bool) -> Account:
-        return self.store.change(lambda directory: directory.with_disabled(name, is_disabled)).account(name)
+    def update(self, name: str, change: AccountChange) -> Account:
+        return self.store.change(lambda directory: directory.with_change(name, change)).account(name)
 
     def unlink(self, name: str) -> Account:
         """Whoever signs in with the account's name at the provider next is who it belongs to from then on.

@@ -8,13 +8,21 @@ from datetime import date, timedelta
 from itertools import groupby
 
 from trainshed.core.audit import AuditRow
-from trainshed.core.directory import AccessToken, Account, AccountKind, RoleGrant, TokenRequest
+from trainshed.core.directory import (
+    AccessToken,
+    Account,
+    AccountChange,
+    AccountKind,
+    RoleGrant,
+    TokenRequest,
+)
 from trainshed.core.role import Role
 from trainshed.wire.base import Message, duration, flag, output_only, part, parts, read, text, texts
 from trainshed.wire.faults import Faults
 from trainshed.wire.scalars import time_text
 
 Json = dict[str, object]
+_CHANGEABLE = frozenset({"display_name", "disabled"})  # of an account
 _PREFIX = "roles/trainshed."  # before a role, as IAM writes it
 
 
@@ -70,11 +78,27 @@ def parse_account(body: object) -> tuple[str, AccountKind, str]:
     return message.name, kinds[message.kind], message.display_name
 
 
-def parse_disabled(body: object) -> bool:
+def parse_account_change(body: object, mask: str, account: Account) -> AccountChange:
+    """What the body has changes, or what the update mask names; nothing else."""
     faults = Faults("account")
     message = read(AccountMessage, body, faults)
+    masked = {name.strip() for name in mask.split(",") if name.strip()}
+    names = {slot.attribute if (slot := AccountMessage.fields.get(name)) else name for name in masked}
+    for name in sorted(names - _CHANGEABLE):
+        faults.lose("update_mask", f"names '{name[:60]}', which cannot change: displayName and disabled can.")
+    given = names if masked else set(vars(message))
+    for name, wanted, present in (
+        ("name", message.name, account.name),
+        ("kind", message.kind, account.kind.value),
+    ):
+        if name in given and wanted != present:
+            fix = "leave it out, or add another account and remove this one"
+            faults.lose(name, f"is '{present}' and cannot become '{wanted[:60]}': {fix}.")
     faults.settle()
-    return message.disabled
+    return AccountChange(
+        display_name=message.display_name if "display_name" in given else None,
+        is_disabled=message.disabled if "disabled" in given else None,
+    )
 
 
 def parse_group(body: object) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What the methods of accounts, roles and tokens let nobody do by mistake or by a token with fewer rights."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from tests.id_tokens import StepClock
 from trainshed.api.accounts import AccountHandlers
 from trainshed.api.call import Call
-from trainshed.core.directory import AccountKind
+from trainshed.core.directory import Account, AccountKind
 from trainshed.core.errors import Invalid
 from trainshed.core.permission import OWNER, Principal
 from trainshed.identity.account_tokens import AccountTokens
@@ -55,3 +56,41 @@ async def test_what_is_no_project_gets_neither_roles_nor_tokens(office: Office, 
     with pytest.raises(Invalid, match="is not the name of a project"):
         await office.token(projects=["vision", project])
     assert not office.service.directory.grants and not office.service.directory.tokens
+
+
+async def changed(office: Office, body: Mapping[str, object], mask: str = "") -> Account:
+    call = office.call(body, account="ann")
+    await office.handlers.update(replace(call, query={"updateMask": mask} if mask else {}))
+    return office.service.directory.account("ann")
+
+
+async def test_a_change_of_an_account_changes_what_it_names_and_nothing_else(office: Office):
+    assert (await changed(office, {"disabled": True})).is_disabled
+    renamed = await changed(office, {"displayName": "Ann B.", "name": "ann", "kind": "user"})
+    assert renamed.is_disabled and renamed.display_name == "Ann B."
+    assert (await changed(office, {})).is_disabled
+    assert (await changed(office, {"disabled": False}, "displayName")).is_disabled
+    assert office.service.directory.account("ann").display_name == ""
+    assert not (await changed(office, {"disabled": False, "kind": "serviceAccount"}, "disabled")).is_disabled
+    assert (await changed(office, {"display_name": "Ann"}, "display_name")).display_name == "Ann"
+
+
+@pytest.mark.parametrize(
+    ("body", "mask", "field", "words"),
+    [
+        ({"name": "eve"}, "", "name", "is 'ann' and cannot become 'eve': leave it out"),
+        ({"kind": "serviceAccount"}, "", "kind", "is 'user' and cannot become 'serviceAccount': leave it"),
+        ({"roles": []}, "", "roles", "Unknown name"),
+        ({"kind": "user"}, "disabled,kind", "update_mask", "names 'kind', which cannot change"),
+        ({}, "nothing", "update_mask", "names 'nothing', which cannot change"),
+    ],
+)
+async def test_what_cannot_change_is_refused_with_its_name(
+    office: Office, body: Mapping[str, object], mask: str, field: str, words: str
+):
+    before = office.service.directory
+    with pytest.raises(Invalid) as refused:
+        await changed(office, {"disabled": True, **body}, mask)
+    [violation] = refused.value.violations
+    assert violation.field == field and words in violation.description
+    assert office.service.directory == before

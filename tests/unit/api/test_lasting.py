@@ -23,7 +23,7 @@ from trainshed.api.call import (
 )
 from trainshed.api.lasting import RightsEnded
 from trainshed.api.permitted import permitted, require
-from trainshed.core.directory import AccessToken, Account, RoleGrant, digest_of
+from trainshed.core.directory import AccessToken, Account, AccountChange, RoleGrant, digest_of
 from trainshed.core.errors import Unauthenticated
 from trainshed.core.permission import OWNER, Permission, Principal, Resource
 from trainshed.core.role import Role
@@ -31,6 +31,7 @@ from trainshed.identity.account_tokens import AccountTokens
 from trainshed.identity.directory_file import DirectoryFile
 from trainshed.identity.open import NoAuthentication
 
+DISABLED = AccountChange(is_disabled=True)
 SOON = 0.5  # seconds
 
 
@@ -118,7 +119,7 @@ async def rest(stream: AsyncIterator[bytes]) -> bytes:
 
 CHANGES: dict[str, Callable[[World], object]] = {
     "token revoked": lambda world: world.revoke(),
-    "account disabled": lambda world: world.store.change(lambda old: old.with_disabled("ann", True)),
+    "account disabled": lambda world: world.store.change(lambda old: old.with_change("ann", DISABLED)),
     "account removed": lambda world: world.store.change(lambda old: old.without_account("ann")),
     "role taken away": lambda world: world.give("p1"),
 }

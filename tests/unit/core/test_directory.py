@@ -11,6 +11,7 @@ from tests.builders import T0
 from trainshed.core.directory import (
     AccessToken,
     Account,
+    AccountChange,
     AccountKind,
     Directory,
     ProviderIdentity,
@@ -24,6 +25,7 @@ from trainshed.core.role import EVERYWHERE, OF_EVERYBODY, Role
 ANN = Account(name="ann", created_at=T0)
 BOT = Account(name="bot", kind=AccountKind.SERVICE_ACCOUNT, created_at=T0)
 TOKEN = AccessToken(id="1", account="ann", title="laptop", digest=digest_of("secret"), created_at=T0)
+DISABLED = AccountChange(is_disabled=True)
 TEAM = Directory().with_account(ANN).with_account(BOT).with_group("vision", ["ann"]).with_token(TOKEN)
 
 
@@ -120,7 +122,7 @@ def test_a_name_is_taken_once():
     "change",
     [
         lambda: TEAM.without_account("eve"),
-        lambda: TEAM.with_disabled("eve", True),
+        lambda: TEAM.with_change("eve", DISABLED),
         lambda: TEAM.without_identity("eve"),
         lambda: TEAM.without_group("speech"),
         lambda: TEAM.without_token("9"),
@@ -137,8 +139,20 @@ def test_a_token_counts_until_it_expires_is_revoked_or_its_account_is_disabled()
     assert short.principal("2", T0 + timedelta(minutes=59)) is not None
     assert short.principal("2", T0 + timedelta(hours=1)) is None
     assert TEAM.without_token("1").principal("1", T0) is None
-    assert TEAM.with_disabled("ann", True).principal("1", T0) is None
-    assert TEAM.with_disabled("ann", True).with_disabled("ann", False).principal("1", T0) is not None
+    assert TEAM.with_change("ann", DISABLED).principal("1", T0) is None
+    assert TEAM.with_change("ann", DISABLED).with_token(TOKEN).principal("1", T0) is None
+
+
+def test_who_is_enabled_again_needs_new_tokens_and_has_all_else():
+    enabled = TEAM.with_change("ann", DISABLED).with_change("ann", AccountChange(is_disabled=False))
+    assert enabled == TEAM.without_token("1")
+
+
+def test_what_a_change_leaves_out_stays():
+    disabled = TEAM.with_change("ann", DISABLED)
+    assert disabled.with_change("ann", AccountChange()) == disabled
+    renamed = disabled.with_change("ann", AccountChange(display_name="Ann B.")).account("ann")
+    assert renamed == replace(ANN, is_disabled=True, display_name="Ann B.")
 
 
 def test_who_an_account_no_longer_belongs_to_keeps_nothing_that_opens_it():

@@ -6,7 +6,14 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import T0
-from trainshed.core.directory import AccessToken, Account, AccountKind, Directory, ProviderIdentity
+from trainshed.core.directory import (
+    AccessToken,
+    Account,
+    AccountChange,
+    AccountKind,
+    Directory,
+    ProviderIdentity,
+)
 from trainshed.core.errors import Forbidden
 from trainshed.core.oidc import ProvidedPerson
 from trainshed.core.sign_in_rules import MOST_SESSIONS, signed_in, with_session
@@ -81,7 +88,7 @@ def test_a_disabled_account_stays_out_the_first_time_and_later():
         enter(directory(known(is_disabled=True)))
     after, _ = enter(directory(known()))
     with pytest.raises(Forbidden, match="is disabled"):
-        enter(after.with_disabled(ANN.name, True), adds=True)
+        enter(after.with_change(ANN.name, AccountChange(is_disabled=True)), adds=True)
 
 
 def test_nobody_signs_in_as_a_service_account():

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.builders import T0
-from trainshed.core.directory import AccessToken, Account, AccountKind, Directory, ProviderIdentity, RoleGrant
+from trainshed.core.directory import (
+    AccessToken,
+    Account,
+    AccountChange,
+    AccountKind,
+    Directory,
+    ProviderIdentity,
+    RoleGrant,
+)
 from trainshed.core.errors import Invalid, Unavailable
 from trainshed.core.role import EVERYWHERE, Role
 from trainshed.identity.directory_file import DirectoryFile
@@ -31,7 +39,9 @@ def filled(directory: Directory) -> Directory:
     directory = directory.with_account(Account(name="bot", kind=AccountKind.SERVICE_ACCOUNT, created_at=T0))
     directory = directory.with_identity("ann", ProviderIdentity("https://id.example.org", "7"))
     directory = directory.with_token(replace(TOKEN, id="2", is_session=True))
-    directory = directory.with_disabled("bot", True).with_group("vision", ["ann", "bot"])
+    directory = directory.with_change("bot", AccountChange(is_disabled=True)).with_group(
+        "vision", ["ann", "bot"]
+    )
     directory = directory.with_grants("p1", [RoleGrant("p1", Role.USER, "group:vision")])
     return directory.with_grants(EVERYWHERE, [RoleGrant(EVERYWHERE, Role.ADMIN, "user:ann")]).with_token(
         TOKEN

@@ -10,7 +10,7 @@ import pytest
 from tests.builders import T0
 from tests.id_tokens import StepClock
 from trainshed.core.account_token import split_token
-from trainshed.core.directory import TokenRequest
+from trainshed.core.directory import AccountChange, TokenRequest
 from trainshed.core.errors import Exhausted, Forbidden, Invalid, NotFound
 from trainshed.core.permission import OWNER, Principal
 from trainshed.core.role import Role
@@ -92,7 +92,7 @@ def test_a_word_counts_for_a_minute(house: House):
 
 def test_who_is_not_signed_in_any_more_has_allowed_nothing(house: House):
     word = house.logins.allow(house.ann, REQUEST)
-    house.accounts.set_disabled("ann", True)
+    house.accounts.update("ann", AccountChange(is_disabled=True))
     with pytest.raises(Forbidden, match="not signed in any more"):
         house.logins.redeem(word, VERIFIER)
 

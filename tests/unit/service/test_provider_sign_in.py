@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import T0
 from tests.id_tokens import StepClock
-from trainshed.core.directory import Account, ProviderIdentity, TokenRequest
+from trainshed.core.directory import Account, AccountChange, ProviderIdentity, TokenRequest
 from trainshed.core.errors import Forbidden
 from trainshed.core.oidc import ProvidedPerson, SignInAttempt
 from trainshed.identity.account_tokens import AccountTokens
@@ -182,7 +182,7 @@ async def test_who_had_an_account_before_it_was_given_away_keeps_neither_session
 
 async def test_a_session_ends_with_its_account(house: House):
     signed_in = await house.end(*await house.begin())
-    house.accounts.set_disabled("ann", True)
+    house.accounts.update("ann", AccountChange(is_disabled=True))
     assert house.who(signed_in) == ""
     with pytest.raises(Forbidden, match="is disabled"):
         await house.end(*await house.begin(), "c2")

@@ -40,7 +40,7 @@ export function People({ accounts, me, onDone }) {
     <${AddAccount} onDone=${onDone} />
     ${asked?.deed === "disable" &&
     html`<${DeedDialog} title=${`Disable ${asked.account.name}?`} deed="Disable" isBad run=${() => setDisabled(asked.account.name, true)} onDone=${() => onDone(`${asked.account.name} is disabled.`)} onClose=${() => setAsked(null)}>
-      <p>All tokens and sessions of the account stop to count. Jobs that run go on. You can enable it again.</p>
+      <p>All tokens and sessions of the account end. Jobs that run go on. You can enable it again; it needs new tokens then.</p>
     <//>`}
     ${asked?.deed === "remove" &&
     html`<${DeedDialog} title=${`Remove ${asked.account.name}?`} deed="Remove" isBad run=${() => remove(`/v1/accounts/${encodeURIComponent(asked.account.name)}`)} onDone=${() => onDone(`Removed ${asked.account.name}.`)} onClose=${() => setAsked(null)}>
