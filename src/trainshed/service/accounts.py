@@ -1,7 +1,8 @@
 """Use cases of accounts: who is there, their groups, roles and tokens. `api/accounts.py` calls it.
 
 Who may change accounts and roles is decided before, by permissions. Here it is decided that everybody may
-see and revoke their own tokens, and make new ones with a token that has all their rights.
+see and revoke their own tokens, and make new ones, with a token that has all their rights. One with fewer
+sees and revokes itself.
 """
 
 import hashlib
@@ -89,10 +90,13 @@ class AccountService:
     # Tokens
 
     def tokens(self, principal: Principal, account: str = "") -> tuple[AccessToken, ...]:
-        """Of the account, by default the caller's own."""
+        """Of the account, by default the caller's own. A token with fewer rights sees itself alone."""
         name = self._meant(principal, account, Permission.ACCOUNTS_READ)
         self.directory.account(name)
-        return self.directory.tokens_of(name)
+        tokens = self.directory.tokens_of(name)
+        if Permission.ACCOUNTS_READ in principal.rights:
+            return tokens
+        return tuple(token for token in tokens if _may_see_to(principal, token))
 
     def make_token(self, principal: Principal, wanted: TokenRequest) -> tuple[AccessToken, str]:
         """What is kept of a new token, and its text, which nobody can see again."""
@@ -130,8 +134,8 @@ class AccountService:
         """One's own, or anybody's with the permission. Whether others have such a token is not said."""
         if Permission.ACCOUNTS_WRITE not in principal.rights:
             known = self.directory.tokens.get(id)
-            if known is None or known.account != principal.id:
-                raise Forbidden(f"{principal.id} has no token '{id}'.")
+            if known is None or not _may_see_to(principal, known):
+                raise Forbidden(f"{principal.id} has no token '{id}' that this token may revoke.")
         self.store.change(lambda directory: directory.without_token(id))
 
     def end_session(self, id: str) -> None:
@@ -172,3 +176,8 @@ class AccountService:
 
         rows: Iterator[AuditRow] = filter(is_meant, islice(self.audit.newest(), MOST_READ))
         return tuple(islice(rows, limit))
+
+
+def _may_see_to(principal: Principal, token: AccessToken) -> bool:
+    """Whether it is one's own, and the one in use where that has fewer rights than its account."""
+    return token.account == principal.id and (not principal.limited or token.id == principal.token)

@@ -11,7 +11,7 @@ from tests.id_tokens import StepClock
 from trainshed.api.accounts import AccountHandlers
 from trainshed.api.call import Call
 from trainshed.core.directory import Account, AccountKind
-from trainshed.core.errors import Invalid
+from trainshed.core.errors import Forbidden, Invalid
 from trainshed.core.permission import OWNER, Principal
 from trainshed.identity.account_tokens import AccountTokens
 from trainshed.identity.audit_files import AuditFiles
@@ -94,3 +94,29 @@ async def test_what_cannot_change_is_refused_with_its_name(
     [violation] = refused.value.violations
     assert violation.field == field and words in violation.description
     assert office.service.directory == before
+
+
+@pytest.mark.parametrize("limits", [{"role": "viewer"}, {"projects": ["vision"]}])
+async def test_a_token_with_fewer_rights_sees_and_revokes_itself_alone(
+    office: Office, limits: dict[str, object]
+):
+    full, _ = await office.token()
+    made, principal = await office.token(**limits)
+    listed: Any = await office.handlers.tokens(office.call(principal=principal))
+    assert [item["id"] for item in listed["tokens"]] == [made["id"]]
+    with pytest.raises(Forbidden, match="has no token"):
+        await office.handlers.revoke(office.call(principal=principal, token=full["id"]))
+    await office.handlers.revoke(office.call(principal=principal, token=made["id"]))
+    assert list(office.service.directory.tokens) == [full["id"]]
+
+
+async def test_a_token_with_all_rights_sees_and_revokes_all_of_its_account_and_no_others(office: Office):
+    office.service.add("bob", AccountKind.USER)
+    bobs: Any = await office.handlers.make_token(office.call({"account": "bob"}))
+    limited, _ = await office.token(role="viewer")
+    full, principal = await office.token()
+    listed: Any = await office.handlers.tokens(office.call(principal=principal))
+    assert [item["id"] for item in listed["tokens"]] == [limited["id"], full["id"]]
+    await office.handlers.revoke(office.call(principal=principal, token=limited["id"]))
+    with pytest.raises(Forbidden, match="has no token"):
+        await office.handlers.revoke(office.call(principal=principal, token=bobs["id"]))
