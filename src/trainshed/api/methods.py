@@ -239,7 +239,7 @@ def _secrets(secrets: NamedSecretHandlers) -> tuple[Method, ...]:
         _row("POST", f"{secret}:addVersion", secrets.add_version, Permission.SECRETS_WRITE),
         _row("GET", secret, secrets.get, Permission.SECRETS_READ),
         _row("DELETE", secret, secrets.delete, Permission.SECRETS_WRITE),
-        _row("POST", "/v1/secrets:rotateKey", secrets.rotate_key, Permission.SECRETS_WRITE, of_server=True),
+        _row("POST", "/v1/secrets:rotateKey", secrets.rotate_key, Permission.SECRETS_ROTATE, of_server=True),
     )
 
 

@@ -34,6 +34,7 @@ class Permission(StrEnum):
     MODELS_DELETE = "models.delete"
     SECRETS_READ = "secrets.read"  # names of secrets; no method gives a value
     SECRETS_WRITE = "secrets.write"
+    SECRETS_ROTATE = "secrets.rotate"  # the server's key, which encrypts those of all projects
     CODE_READ = "code.read"
     CODE_WRITE = "code.write"
     RUNTIMES_READ = "runtimes.read"

@@ -58,6 +58,7 @@ _OF_SERVER = frozenset(
         Permission.ACCOUNTS_READ,
         Permission.ACCOUNTS_WRITE,
         Permission.SHARES_WRITE,
+        Permission.SECRETS_ROTATE,
         Permission.NOTICES_WRITE,  # the server sends to whatever address a channel names
     }
 )

@@ -115,6 +115,13 @@ async def test_what_is_of_the_whole_server_is_said_in_the_table(team: Team):
     assert of_server == {("GET", "/v1/costs"), ("GET", "/v1/shares"), ("POST", "/v1/secrets:rotateKey")}
 
 
+async def test_the_key_of_all_secrets_is_changed_by_an_admin_everywhere_alone(team: Team):
+    [rotate] = [method for method in team.methods if method.path == "/v1/secrets:rotateKey"]
+    for (project, role), token in team.tokens.items():
+        may = (project, role) == (EVERYWHERE, Role.ADMIN)
+        assert await team.asks(token, rotate, MINE) == (204 if may else 403), (project, role)
+
+
 async def test_all_projects_at_once_are_for_those_with_a_role_everywhere(team: Team):
     for method in guarded(team):
         if "{project}" in method.path:
@@ -141,7 +148,7 @@ def test_each_role_has_all_rights_of_the_one_before():
 
 def test_what_is_of_the_whole_server_comes_with_no_role_in_a_project():
     of_server = {Permission.ACCOUNTS_READ, Permission.ACCOUNTS_WRITE, Permission.METRICS_READ}
-    of_server |= {Permission.NOTICES_WRITE, Permission.SHARES_WRITE}
+    of_server |= {Permission.NOTICES_WRITE, Permission.SHARES_WRITE, Permission.SECRETS_ROTATE}
     assert Role.ADMIN.rights(EVERYWHERE) - Role.ADMIN.rights(MINE) == of_server
 
 
