@@ -54,8 +54,7 @@ def new(
       trainshed tokens new --for ann@example.org --title laptop
     """
     body: Json = {"title": title, "account": account, "projects": list(projects), "role": role or ""}
-    if days:
-        body["lifetime"] = f"{days * 86_400}s"
+    body["lifetime"] = f"{days * 86_400}s"
     made = client.accounts().make_token(body)
     if as_json:
         click.echo(json.dumps(made, indent=2))

@@ -22,6 +22,7 @@ from trainshed.wire.faults import Faults
 from trainshed.wire.scalars import time_text
 
 Json = dict[str, object]
+USUAL_LIFETIME = timedelta(days=90)  # of a token; 0s: until it is revoked
 _CHANGEABLE = frozenset({"display_name", "disabled"})  # of an account
 _PREFIX = "roles/trainshed."  # before a role, as IAM writes it
 
@@ -44,7 +45,7 @@ class GroupMessage(Message):
 class TokenMessage(Message):
     account: str = text()
     title: str = text()
-    lifetime: timedelta | None = duration()
+    lifetime: timedelta = duration(USUAL_LIFETIME)
     role: str = text()
     projects: tuple[str, ...] = texts()
 
@@ -116,7 +117,7 @@ def parse_token(body: object) -> TokenRequest:
     return TokenRequest(
         account=message.account,
         title=message.title,
-        lifetime=message.lifetime,
+        lifetime=message.lifetime or None,
         role=role,
         projects=message.projects,
     )

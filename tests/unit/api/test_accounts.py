@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,26 @@ async def test_a_token_with_all_rights_sees_and_revokes_all_of_its_account_and_n
     await office.handlers.revoke(office.call(principal=principal, token=limited["id"]))
     with pytest.raises(Forbidden, match="has no token"):
         await office.handlers.revoke(office.call(principal=principal, token=bobs["id"]))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "lasts"),
+    [
+        ({}, timedelta(days=90)),
+        ({"lifetime": None}, timedelta(days=90)),
+        ({"lifetime": "3600s"}, timedelta(hours=1)),
+        ({"lifetime": "0s"}, None),
+    ],
+)
+async def test_a_token_counts_for_90_days_unless_the_request_says_otherwise(
+    office: Office, wanted: dict[str, object], lasts: timedelta | None
+):
+    made, _ = await office.token(**wanted)
+    expires_at = office.service.directory.token(made["id"]).expires_at
+    assert expires_at == (None if lasts is None else office.clock.now() + lasts)
+
+
+@pytest.mark.parametrize("lifetime", ["-1s", "316310400s", "soon"])
+async def test_a_lifetime_that_no_token_can_have_is_refused(office: Office, lifetime: str):
+    with pytest.raises(Invalid, match="lifetime"):
+        await office.token(lifetime=lifetime)

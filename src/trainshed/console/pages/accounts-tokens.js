@@ -68,8 +68,8 @@ function NewToken({ account, onDone, onClose }) {
   });
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
-    const lifetime = Number(days) ? { lifetime: `${Number(days) * A_DAY}s` } : {};
-    run(() => post("/v1/tokens", { account, title: title.trim(), role, ...lifetime }));
+    const lifetime = `${Number(days) * A_DAY}s`;
+    run(() => post("/v1/tokens", { account, title: title.trim(), role, lifetime }));
   };
   if (text)
     return html`<${Dialog} title="The new token" onClose=${onClose}>
