@@ -170,6 +170,11 @@ class Directory:
 
     def with_account(self, account: Account) -> "Directory":
         _check("name", account.name)
+        if account.name in tuple(PrincipalKind):
+            sentence = (
+                f"'{account.name}' is what the server itself calls a kind of caller: choose another name."
+            )
+            raise Invalid((Violation("name", sentence),))
         if account.name in self.accounts:
             raise AlreadyExists(f"There is an account '{account.name}' already.")
         return self._with(account)

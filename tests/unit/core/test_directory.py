@@ -113,6 +113,12 @@ def test_names_have_a_syntax(name: str):
         Directory().with_account(replace(ANN, name=name))
 
 
+@pytest.mark.parametrize("name", ["owner", "anonymous", "job", "account"])
+def test_nobody_is_called_what_the_audit_log_calls_others(name: str):
+    with pytest.raises(Invalid, match="choose another name"):
+        TEAM.with_account(replace(ANN, name=name))
+
+
 def test_a_name_is_taken_once():
     with pytest.raises(AlreadyExists, match="'ann'"):
         TEAM.with_account(ANN)
