@@ -45,6 +45,8 @@ _NAMES = FOLDERS | {
     "job-secret",
     "secret-key",
     "accounts",
+    "token-uses",
+    "ended-sessions",
     "login",
     "clock",
     "server",

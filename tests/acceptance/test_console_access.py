@@ -74,6 +74,29 @@ def test_signing_out_takes_the_cookie_away(server: LiveServer):
     assert "Max-Age=0" in answer.headers["set-cookie"]
 
 
+def test_signing_out_ends_the_session_for_who_kept_the_cookie_also_after_a_kill(
+    tmp_path_factory: pytest.TempPathFactory,
+):
+    with LiveServer("--engine", "none") as server:
+        server.post("/v1/accounts", {"name": "ann"})
+        ann = server.post("/v1/tokens", {"account": "ann"})["token"]
+        proofs = [{"token": server.token}, {"ticket": ticket(server)}, {"token": ann}]
+        kept = [session(server, **proof).split(";")[0] for proof in (*proofs, {"token": ann})]
+
+        def codes() -> list[int]:
+            asked = [anonymous(server, "GET", "/v1/accounts:me", Cookie=cookie, **PAGE) for cookie in kept]
+            return [answer.status for answer in asked]
+
+        assert codes() == [200] * 4
+        for cookie in kept[:3]:
+            answer = anonymous(server, "POST", "/v1/console:signOut", {}, Cookie=cookie, **PAGE)
+            assert answer.status == 200
+        assert codes() == [403] * 3 + [200]
+        server.kill()
+        server.start()
+        assert codes() == [403] * 3 + [200]
+
+
 def test_sessions_outlive_a_killed_server(tmp_path_factory: pytest.TempPathFactory):
     with LiveServer("--engine", "none") as server:
         cookie = session(server, ticket=ticket(server)).split(";")[0]

@@ -26,7 +26,8 @@ def test_a_home_that_was_open_is_closed_with_its_folders(home: Path) -> None:
     for name in ("logs", "buckets", "hatch"):
         (home / name).mkdir()
         (home / name).chmod(0o755)
-    for name in ("token", "trainshed.db-wal", "clock.json", ".gitignore", "trainshed.toml"):
+    of_accounts = ("accounts.json", "token-uses.json", "ended-sessions.json")
+    for name in ("token", "trainshed.db-wal", "clock.json", ".gitignore", "trainshed.toml", *of_accounts):
         (home / name).touch()
     close_home(home)
     assert [mode(home / name) for name in (".", "logs", "buckets")] == [0o700] * 3

@@ -12,6 +12,7 @@ from trainshed.core.google import HOSTS
 from trainshed.identity.account_tokens import AccountTokens
 from trainshed.identity.audit_files import AuditFiles
 from trainshed.identity.directory_file import DirectoryFile
+from trainshed.identity.ended_sessions import EndedSessions
 from trainshed.identity.job_token import SignedJobTokens
 from trainshed.identity.open import NoAuthentication
 from trainshed.identity.session import SignedSessions
@@ -49,7 +50,9 @@ def make_access(shared: SharedParts, storage: Storage) -> Access:
     directories = DirectoryFile(home / "accounts.json")
     uses = TokenUses(home / "token-uses.json", lambda: directories.directory.tokens)
     people = AccountTokens(owner, directories, shared.clock, uses.note)
-    sessions = SignedSessions(tokens.secret, owner.current, people.principal)
+    sessions = SignedSessions(
+        tokens.secret, owner.current, people.principal, EndedSessions(home / "ended-sessions.json")
+    )
     audit = AuditFiles(home / "audit")
     gate = RequestGate(
         people,

@@ -374,6 +374,7 @@ class SessionSigner(Protocol):
     1. a session is known to every server of the home until it ends, or until the token changes.
     2. without the home's secret nobody can make one.
     3. a session has the rights that the token it was made with has now.
+    4. a session that was ended is nobody's from then on, on every server of the home.
     """
 
     cookie: str  # the name of the cookie that holds a session
@@ -384,4 +385,8 @@ class SessionSigner(Protocol):
 
     def principal(self, session: str, now: datetime) -> Principal | None:
         """Whose session it is; None where it is over or was not issued here."""
+        ...
+
+    def end(self, session: str, now: datetime) -> None:
+        """Ends it for good. What was not issued here is passed over."""
         ...

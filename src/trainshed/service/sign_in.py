@@ -27,7 +27,7 @@ class SignInService:
     authenticator: Authenticator
     sessions: SessionSigner
     clock: Clock
-    end_session: Callable[[str], None] = lambda _: None  # by the id of its token, where it has one of its own
+    end_session: Callable[[str], None] = lambda _: None  # by the id of its token, if that is its own alone
     _tickets: Tickets[str] = field(default_factory=lambda: Tickets[str]("the console", LIFE))
 
     def ticket(self, principal: Principal) -> tuple[str, datetime]:
@@ -46,9 +46,10 @@ class SignInService:
         return self.sessions.principal(word, self.clock.now()) if word else None
 
     def sign_out(self, cookies: Mapping[str, str]) -> BrowserSession:
-        """What replaces the session in the browser."""
+        """What replaces the session in the browser. Nobody can use it again, also not who kept the cookie."""
         principal = self.signed_in(cookies)
-        if principal is not None and principal.token:
+        if principal is not None:
+            self.sessions.end(cookies[self.sessions.cookie], self.clock.now())
             self.end_session(principal.token)
         return BrowserSession(self.sessions.cookie, "", timedelta())
 

@@ -65,6 +65,16 @@ def test_a_session_whose_end_was_changed_is_nobodys():
     assert sign_ins.sessions.principal(f"{int(end) + 1}.{signature}", T0) is None
 
 
+def test_who_signs_out_ends_that_session_for_who_kept_it_and_no_other():
+    sign_ins = service(Clock())
+    first, second = (sign_ins.with_ticket(sign_ins.ticket(OWNER)[0]) for _ in range(2))
+    assert sign_ins.sign_out({first.cookie: first.word}).lasts == timedelta()
+    assert sign_ins.signed_in({first.cookie: first.word}) is None
+    assert sign_ins.signed_in({second.cookie: second.word}) is OWNER
+    sign_ins.sign_out({first.cookie: first.word})
+    sign_ins.sign_out({})
+
+
 def test_a_session_has_the_rights_that_its_token_has_now():
     ann = Principal(PrincipalKind.ACCOUNT, "ann", token="1a")
     known = {"1a": ann}
@@ -72,8 +82,8 @@ def test_a_session_has_the_rights_that_its_token_has_now():
     sign_ins = SignInService(NoAuthentication(), sessions, Clock())
     session = sign_ins.with_ticket(sign_ins.ticket(ann)[0]).word
     assert sessions.principal(session, T0) is ann
-    end, _, signature = session.split(".")
-    assert sessions.principal(f"{end}.2b.{signature}", T0) is None
-    assert sessions.principal(f"{end}.{signature}", T0) is None
+    end, _, mark, signature = session.split(".")
+    for changed in (f"{end}.2b.{mark}", f"{end}.1a", f"{end}..{mark}", end):
+        assert sessions.principal(f"{changed}.{signature}", T0) is None
     del known["1a"]
     assert sessions.principal(session, T0) is None
