@@ -100,7 +100,8 @@ class StudySpec:
     trial_stopping: StoppingRule | None = None  # None: trials run to their end
     stopping: StudyStopping = StudyStopping()
     pattern: str = ""  # of lines on stdout that report a metric; empty: NAME=NUMBER
-    prior_studies: tuple[str, ...] = ()  # ids of studies whose trials are known from the start
+    # Ids of studies of its project whose trials are known from the start; in a request also their names.
+    prior_studies: tuple[str, ...] = ()
     extras: Mapping[str, object] = field(default_factory=dict[str, object])  # echoed, not used
 
 

@@ -55,6 +55,17 @@ async def _accept(template: JobSpec, parent: tuple[str, str], submitter: str) ->
     """Where nothing needs to be looked up."""
 
 
+def _id_of(study: str) -> str:
+    """Of a study that is named by its id or its full name."""
+    return study.rpartition("/")[2]
+
+
+def _with_ids(request: StudyRequest) -> StudyRequest:
+    """With earlier studies named by their ids, each once."""
+    ids = dict.fromkeys(map(_id_of, request.spec.prior_studies))
+    return replace(request, spec=replace(request.spec, prior_studies=tuple(ids)))
+
+
 @dataclass(slots=True)
 class StudyService:
     store: StudyStore
@@ -69,6 +80,10 @@ class StudyService:
     async def create(self, project: str, location: str, request: StudyRequest, key: str = "") -> Study:
         """Store a new study. The same idempotency key again returns the same study."""
         check_location(location, project)
+        if not key or await self.store.keyed_study(project, key) is None:
+            # As jobs are: what was acknowledged stays so, and `insert_study` compares the two.
+            await self._check(request, (project, location))
+        request = _with_ids(request)
         now, identity = self.clock.now(), new_id()
         study = Study(
             id=identity,
@@ -88,9 +103,6 @@ class StudyService:
             status=StudyStatus(updated_at=now),
         )
         study = _with_room(study, len(request.points))
-        if not key or await self.store.keyed_study(project, key) is None:
-            # As jobs are: what was acknowledged stays so, and `insert_study` compares the two.
-            await self._check(request, (project, location))
         if request.secrets and self.secrets is not None:
             await self.secrets.keep(identity, request.secrets)
         try:
@@ -111,12 +123,17 @@ class StudyService:
         if self.printed_metrics is not None and request.spec.pattern:
             self.printed_metrics(request.spec.pattern, [each.metric for each in request.spec.objectives])
         missing = [
-            Violation(f"study_spec.prior_study_names[{at}]", f"names a study that is not there, {prior!r}.")
-            for at, prior in enumerate(request.spec.prior_studies)
-            if await self.store.load_study(prior) is None
+            Violation(f"study_spec.prior_study_names[{at}]", f"names a study that is not there, {given!r}.")
+            for at, given in enumerate(request.spec.prior_studies)
+            if not await self._has_prior(parent[0], given)
         ]
         if missing:
             raise Invalid(tuple(missing))
+
+    async def _has_prior(self, project: str, given: str) -> bool:
+        """Whether the project has a study with this id or name: of others nothing may be learned."""
+        study = await self.store.load_study(_id_of(given))
+        return study is not None and study.project == project and given in (study.id, study.name)
 
     async def _drop(self, study: str, secrets: JobSecrets) -> None:
         if secrets and self.secrets is not None:

@@ -215,10 +215,9 @@ def _pattern(pattern: str, metrics: int, path: str, faults: Faults) -> str:
 
 
 def _priors(names: tuple[str, ...], path: str, faults: Faults) -> tuple[str, ...]:
-    """Ids, given as such or as resource names."""
     if len(names) > MOST_PRIORS:
         faults.add(path, f"must have at most {MOST_PRIORS} studies, not {len(names)}.")
-    return tuple(dict.fromkeys(name.rpartition("/")[2] for name in names))
+    return names
 
 
 def render_study_spec(spec: StudySpec, *, enum_ints: bool = False) -> dict[str, Any]:

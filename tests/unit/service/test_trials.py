@@ -194,6 +194,37 @@ async def test_trials_of_earlier_studies_are_known_to_the_suggester(setup: Trial
     assert (prior.point, prior.values) == ({"n": 1}, (0.0,))  # the median of its own study
 
 
+async def test_an_earlier_study_is_one_of_the_project_named_by_id_or_in_full(setup: TrialSetup) -> None:
+    before = await setup.stored(await setup.study())
+    study = await setup.study(prior_studies=(before.id, before.name))
+    assert (await setup.stored(study)).spec.prior_studies == (before.id,)
+
+
+async def test_an_earlier_study_of_another_project_is_refused_as_one_that_is_not_there(
+    setup: TrialSetup,
+) -> None:
+    foreign = await setup.stored(await setup.study())
+    inside = foreign.name.replace("projects/p/", "projects/q/")
+    for given in (foreign.id, foreign.name, inside, "77", "projects/q/locations/us-central1/studies/77"):
+        spec = replace(SPEC, prior_studies=(given,))
+        with pytest.raises(Invalid) as refused:
+            await setup.studies.create("q", HERE[1], StudyRequest(display_name="s", spec=spec))
+        [violation] = refused.value.violations
+        assert violation == Violation(
+            "study_spec.prior_study_names[0]", f"names a study that is not there, {given!r}."
+        )
+
+
+async def test_a_name_of_an_earlier_study_with_a_wrong_location_is_refused(setup: TrialSetup) -> None:
+    before = await setup.stored(await setup.study())
+    for wrong in (
+        before.name.replace("us-central1", "europe-west4"),
+        before.name.replace("projects/p/", "projects/q/"),
+    ):
+        with pytest.raises(Invalid):
+            await setup.study(prior_studies=(wrong,))
+
+
 async def test_a_study_goes_on_without_an_earlier_one_that_was_deleted(setup: TrialSetup) -> None:
     trials, before = setup.trials(), await setup.study()
     await trials.ask(*HERE, before, "a", 1)

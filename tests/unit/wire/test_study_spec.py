@@ -351,7 +351,7 @@ def test_what_is_only_echoed_is_shown_as_it_was_given():
         metricPattern=r"m=(?P<value>\S+)",
     )
     spec = parsed(given)
-    assert spec.prior_studies == ("77", "78")
+    assert spec.prior_studies == tuple(given["priorStudyNames"])
     rendered = render_study_spec(spec)
     assert {name: rendered[name] for name in given} == {**given, "parameters": rendered["parameters"]}
 
