@@ -42,7 +42,7 @@ class Control:
 
 async def _checkpointed_at(buckets: Buckets, job: Job) -> datetime | None:
     """When the newest checkpoint of a job was stored; None where it has none."""
-    committed = await committed_outputs(buckets, job.spec.output)
+    committed = await committed_outputs(buckets, job.project, job.spec.output)
     return max((unit.stored_at for unit in committed.checkpoints), default=None)
 
 

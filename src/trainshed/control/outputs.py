@@ -99,7 +99,7 @@ class Outputs:
         own = dict(job.spec.pools[replica.pool].env)
         paths, env = _paths(spec.output, own), dict[str, str]()
         if replica.run or job.status.attempt:
-            checkpoint = await newest_checkpoint(self.buckets, spec.output)
+            checkpoint = await newest_checkpoint(self.buckets, job.project, spec.output)
             if checkpoint:
                 paths["TRAINSHED_RESUME_DIR"] = checkpoint
                 (paths if LOCAL in own else env)["TRAINSHED_RESUME_FROM"] = checkpoint

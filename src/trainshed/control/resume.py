@@ -1,14 +1,15 @@
 """Finds what a job has committed, and of that the checkpoint it resumes from: the newest that is unchanged.
 
 `outputs.py` calls it, and `api/results.py` by way of the assembly. It asks the bucket and remembers nothing.
-What has no manifest does not count.
+What has no manifest does not count, and a bucket of another project is as one that is not there.
 """
 
 import asyncio
+from contextlib import suppress
 
 from trainshed.core.bucket import ObjectInfo, ObjectQuery
 from trainshed.core.bucket_port import Bucket, Buckets
-from trainshed.core.errors import TrainshedError
+from trainshed.core.errors import NotFound, TrainshedError
 from trainshed.core.outputs import (
     MANIFEST,
     NEWEST,
@@ -23,12 +24,15 @@ from trainshed.core.view import SCHEME
 MOST_MANIFEST = 64 << 20  # bytes: a million files
 
 
-async def committed_outputs(buckets: Buckets, output: str) -> CommittedOutputs:
-    """What is complete at a job's output, by its manifests. TrainshedError where the bucket is not there."""
+async def committed_outputs(buckets: Buckets, project: str, output: str) -> CommittedOutputs:
+    """What is complete at the output of a project's job, by its manifests.
+
+    TrainshedError where the project has no such bucket.
+    """
     checkpoints, model = checkpoints_of(output), model_folder(output)
     if checkpoints is None or model is None:
         return CommittedOutputs()
-    bucket = buckets.open(checkpoints[0])
+    bucket = await _opened(buckets, project, checkpoints[0])
     manifests = await _manifests(bucket, checkpoints[1])
     manifest = await _get(bucket, model[1] + MANIFEST)
     return CommittedOutputs(
@@ -41,13 +45,13 @@ def _unit(manifest: ObjectInfo) -> CommittedUnit:
     return CommittedUnit(uri=f"{SCHEME}{manifest.bucket}/{folder}", stored_at=manifest.updated_at)
 
 
-async def newest_checkpoint(buckets: Buckets, output: str) -> str:
+async def newest_checkpoint(buckets: Buckets, project: str, output: str) -> str:
     """The address of the checkpoint, with a slash at its end; "" if there is none."""
     place = checkpoints_of(output)
     if place is None:
         return ""
-    bucket = buckets.open(place[0])
     try:
+        bucket = await _opened(buckets, project, place[0])
         for manifest in await _manifests(bucket, place[1]):
             folder = manifest.name.removesuffix(MANIFEST)
             if await _is_whole(bucket, manifest, folder):
@@ -55,6 +59,14 @@ async def newest_checkpoint(buckets: Buckets, output: str) -> str:
     except TrainshedError:
         pass  # the bucket cannot be asked now: the job starts over, as without a checkpoint
     return ""
+
+
+async def _opened(buckets: Buckets, project: str, name: str) -> Bucket:
+    """The bucket, if the project may use it. The refusal does not say whether others have it."""
+    with suppress(NotFound):
+        if (await buckets.get(name)).is_open_to(project):
+            return buckets.open(name)
+    raise NotFound(f"Project '{project}' has no bucket {name[:80]}.")
 
 
 async def _manifests(bucket: Bucket, prefix: str) -> list[ObjectInfo]:

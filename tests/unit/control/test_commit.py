@@ -355,11 +355,11 @@ def test_a_checkpoint_that_is_being_removed_is_not_complete_any_more():
             folder.write(f"out/checkpoints/1/{name}", b"1")
         committer, patience = a_committer(folder, buckets), SettlingFiles()
         await committer.sweep(JOB, patience, WELL)
-        assert await newest_checkpoint(buckets, "gs://b/out") == "gs://b/out/checkpoints/1/"
+        assert await newest_checkpoint(buckets, "shed", "gs://b/out") == "gs://b/out/checkpoints/1/"
         del folder.files["b", "out/checkpoints/1/a"]
         await committer.sweep(JOB, patience, KILLED)
         assert check(buckets) == 0
-        assert await newest_checkpoint(buckets, "gs://b/out") == ""
+        assert await newest_checkpoint(buckets, "shed", "gs://b/out") == ""
         folder.files.clear()
         await committer.sweep(JOB, patience, KILLED)
         assert not objects(buckets)
@@ -373,11 +373,11 @@ def test_the_newest_checkpoint_is_the_last_whose_files_are_all_what_its_manifest
         for step in ("9", "10", "11"):
             folder.write(f"out/checkpoints/{step}/w", step.encode())
             await sweep(folder, buckets)
-        assert await newest_checkpoint(buckets, "gs://b/out/") == "gs://b/out/checkpoints/11/"
+        assert await newest_checkpoint(buckets, "shed", "gs://b/out/") == "gs://b/out/checkpoints/11/"
         del buckets.objects["b"]["out/checkpoints/11/w"]
-        assert await newest_checkpoint(buckets, "gs://b/out") == "gs://b/out/checkpoints/10/"
+        assert await newest_checkpoint(buckets, "shed", "gs://b/out") == "gs://b/out/checkpoints/10/"
         del buckets.objects["b"][f"out/checkpoints/10/{MANIFEST}"]
-        assert await newest_checkpoint(buckets, "gs://b/out") == "gs://b/out/checkpoints/9/"
+        assert await newest_checkpoint(buckets, "shed", "gs://b/out") == "gs://b/out/checkpoints/9/"
 
     simulate(play)
 
@@ -387,7 +387,7 @@ def test_checkpoints_that_are_plain_files_are_one_folder_to_go_on_from():
         folder, buckets = Folder(), await buckets_of()
         folder.write("out/checkpoints/epoch-1.pt", b"1")
         await sweep(folder, buckets)
-        assert await newest_checkpoint(buckets, "gs://b/out") == "gs://b/out/checkpoints/"
+        assert await newest_checkpoint(buckets, "shed", "gs://b/out") == "gs://b/out/checkpoints/"
 
     simulate(play)
 
@@ -395,8 +395,8 @@ def test_checkpoints_that_are_plain_files_are_one_folder_to_go_on_from():
 def test_without_a_bucket_there_is_no_checkpoint():
     async def play() -> None:
         buckets = await buckets_of()
-        assert await newest_checkpoint(buckets, "gs://nowhere/out") == ""
-        assert await newest_checkpoint(buckets, "") == ""
+        assert await newest_checkpoint(buckets, "shed", "gs://nowhere/out") == ""
+        assert await newest_checkpoint(buckets, "shed", "") == ""
         with pytest.raises(NotFound):
             await buckets.get("nowhere")
 
@@ -411,7 +411,7 @@ def test_what_is_committed_is_told_by_its_manifests_the_newest_checkpoint_first(
             await sweep(folder, buckets)
         folder.write("out/model/a", b"1")
         await sweep(folder, buckets)
-        committed = await committed_outputs(buckets, "gs://b/out")
+        committed = await committed_outputs(buckets, "shed", "gs://b/out")
         assert [unit.uri for unit in committed.checkpoints] == [
             "gs://b/out/checkpoints/10/",
             "gs://b/out/checkpoints/9/",
@@ -419,7 +419,23 @@ def test_what_is_committed_is_told_by_its_manifests_the_newest_checkpoint_first(
         assert committed.model is not None
         assert committed.model.uri == "gs://b/out/model/"
         del buckets.objects["b"][f"out/model/{MANIFEST}"]
-        assert (await committed_outputs(buckets, "gs://b/out")).model is None
-        assert await committed_outputs(buckets, "") == CommittedOutputs()
+        assert (await committed_outputs(buckets, "shed", "gs://b/out")).model is None
+        assert await committed_outputs(buckets, "shed", "") == CommittedOutputs()
+
+    simulate(play)
+
+
+def test_of_a_bucket_of_another_project_nothing_is_told_that_is_not_told_of_none():
+    async def play() -> None:
+        folder, buckets = Folder(), await buckets_of()
+        folder.write("out/checkpoints/1/w", b"1")
+        await sweep(folder, buckets)
+        assert await newest_checkpoint(buckets, "other", "gs://b/out") == ""
+        told = set[str]()
+        for name in ("b", "nowhere"):
+            with pytest.raises(NotFound) as refused:
+                await committed_outputs(buckets, "other", f"gs://{name}/out")
+            told.add(refused.value.message.replace(f"bucket {name}.", "bucket."))
+        assert told == {"Project 'other' has no bucket."}
 
     simulate(play)
