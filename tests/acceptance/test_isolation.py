@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.live import LiveServer, pool, python
+from tests.contracts.test_venv_runtimes import a_wheel
+from tests.live import IMAGE, LiveServer, pool, python, until
 
 VISION, SPEECH = "vision", "speech"
 LOCATION = "locations/us-central1"
@@ -81,3 +83,44 @@ def test_results_in_a_bucket_of_another_project_are_neither_told_nor_resumed_fro
         printed = team.ask("bob", "GET", f"/v1/{name}:tail").body.decode()
         assert "resumes None 1" in printed and "epoch7" not in printed
     assert notes == {"Project 'speech' has no bucket BUCKET."}
+
+
+def test_environments_tell_packages_and_jobs_to_their_own_projects_and_are_removed_by_the_servers_admins(
+    team: Team, tmp_path: Path
+):
+    a_wheel(tmp_path, "secretproj")
+    [wheel] = tmp_path.iterdir()
+    team.ask("ann", "POST", f"/storage/v1/b?project={VISION}", {"name": "sources"})
+    path = f"/upload/storage/v1/b/sources/o?uploadType=media&name={wheel.name}"
+    assert team.ask("ann", "POST", path, wheel.read_bytes()).status == 200
+    package = {
+        "executorImageUri": IMAGE,
+        "packageUris": [f"gs://sources/{wheel.name}"],
+        "pythonModule": "http.server",
+        "args": ["--bind", "127.0.0.1", "0"],
+    }
+    replica = {key: value for key, value in pool(()).items() if key != "containerSpec"}
+    body = {
+        "displayName": "secret",
+        "jobSpec": {"workerPoolSpecs": [{**replica, "pythonPackageSpec": package}]},
+    }
+    made = team.ask("ann", "POST", f"/v1/projects/{VISION}/{LOCATION}/customJobs", body)
+    assert made.status == 200, made.body
+    job = made.json["name"].rpartition("/")[2]
+    until(lambda: team.server.state(made.json["name"]) == "JOB_STATE_RUNNING")
+    runtimes = f"/v1/projects/{VISION}/{LOCATION}/runtimes"
+    [own] = [one for one in team.get("ann", runtimes)["runtimes"] if one.get("packages")]
+    assert own["jobs"] == [job] and own["packages"][0]["uri"] == f"gs://sources/{wheel.name}"
+    runtimes = f"/v1/projects/{SPEECH}/{LOCATION}/runtimes"
+    told = [
+        team.ask("bob", "GET", path).body.decode() for path in (runtimes, f"{runtimes}/{own['id']}:follow")
+    ]
+    assert own["id"] in told[0] and own["id"] in told[1]
+    for word in (wheel.name, own["packages"][0]["sha256"], job):
+        assert not any(word in text for text in told), word
+    assert team.ask("eve", "DELETE", f"{runtimes}/{own['id']}").status == 403
+    assert team.ask("eve", "POST", f"{runtimes}:prune", {}).status == 403
+    team.ask("ann", "POST", f"/v1/{made.json['name']}:cancel", {})
+    team.server.wait(made.json["name"])
+    assert wheel.name not in team.ask("ann", "GET", runtimes.replace(SPEECH, VISION)).body.decode()
+    assert wheel.name in team.server.request("GET", runtimes).body.decode()

@@ -265,9 +265,9 @@ def _runtimes(parent: str, runtimes: RuntimeHandlers) -> tuple[Method, ...]:
     return (
         _row("GET", f"{parent}/runtimes", runtimes.find, Permission.RUNTIMES_READ),
         _row("POST", f"{parent}/runtimes:build", runtimes.build, Permission.RUNTIMES_WRITE),
-        _row("POST", f"{parent}/runtimes:prune", runtimes.prune, Permission.RUNTIMES_WRITE),
+        _row("POST", f"{parent}/runtimes:prune", runtimes.prune, Permission.RUNTIMES_WRITE, of_server=True),
         _row("GET", f"{runtime}:follow", runtimes.follow, Permission.RUNTIMES_READ),
-        _row("DELETE", runtime, runtimes.remove, Permission.RUNTIMES_WRITE),
+        _row("DELETE", runtime, runtimes.remove, Permission.RUNTIMES_WRITE, of_server=True),
     )
 
 

@@ -1,4 +1,7 @@
-"""runtimes: list, build, follow, remove and prune the environments that jobs run in."""
+"""runtimes: list, build, follow, remove and prune the environments that jobs run in.
+
+They are of the whole server, so that removing them is for those with a role everywhere.
+"""
 
 import json
 from collections.abc import AsyncIterator
@@ -16,7 +19,7 @@ class RuntimeHandlers:
     service: RuntimeService
 
     async def find(self, call: Call) -> Json:
-        return {"runtimes": [render_runtime(item) for item in await self.service.all()]}
+        return {"runtimes": [render_runtime(item) for item in await self.service.all(call.principal)]}
 
     async def build(self, call: Call) -> Json:
         name, lines = call.body.get("name", ""), call.body.get("requirements", [])
@@ -24,10 +27,10 @@ class RuntimeHandlers:
             raise Invalid((Violation("name", "must be a text."),))
         if not isinstance(lines, list) or not all(isinstance(x, str) for x in cast("list[object]", lines)):
             raise Invalid((Violation("requirements", "must be a list of texts."),))
-        return render_runtime(self.service.build(name, tuple(cast("list[str]", lines))))
+        return render_runtime(self.service.build(name, tuple(cast("list[str]", lines)), call.path["project"]))
 
     async def follow(self, call: Call) -> StreamAnswer:
-        updates = self.service.follow(call.path["runtime"])
+        updates = self.service.follow(call.path["runtime"], call.principal)
         first = await anext(updates)  # an unknown runtime is refused before the answer begins
 
         async def chunks() -> AsyncIterator[bytes]:
@@ -38,7 +41,7 @@ class RuntimeHandlers:
         return StreamAnswer(chunks())
 
     async def remove(self, call: Call) -> Json:
-        return render_runtime(await self.service.remove(call.path["runtime"]))
+        return render_runtime(await self.service.remove(call.path["runtime"], call.principal))
 
     async def prune(self, call: Call) -> Json:
         return {"removed": [render_runtime(item) for item in await self.service.prune()]}

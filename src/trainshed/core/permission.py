@@ -100,9 +100,14 @@ class Principal:
     @property
     def own_projects(self) -> tuple[str, ...]:
         """Those it sees; empty where it sees all, or none."""
-        if Permission.JOBS_LIST in self.rights:
+        if self.sees_all:
             return ()
         return tuple(sorted(project for project in self.by_project if self.sees(project)))
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether it may know what there is in every project."""
+        return Permission.JOBS_LIST in self.rights
 
     def sees(self, project: str) -> bool:
         """Whether it may know what there is in a project."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from trainshed.core.package import Package
 
+PLAIN = "trainshed/python"  # an interpreter as it is
 GIB = 1 << 30
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -68,6 +69,11 @@ class Runtime:
     lines: tuple[str, ...] = ()  # the last output of its build, while it goes on or if it failed
     jobs: tuple[str, ...] = ()  # ids of the jobs that need it and are not over
     warm: WarmInterpreter | None = None
+
+    @property
+    def is_layered(self) -> bool:
+        """Whether it has packages or requirements that a job brought."""
+        return bool(self.below) or (bool(self.id) and self.name.partition(":")[0] == PLAIN)
 
 
 def room_to_keep(disk: int, asked: int | None) -> int:

@@ -5,7 +5,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from trainshed.runtimes.recipe import PLAIN, Interpreter
+from trainshed.core.runtime import PLAIN
+from trainshed.runtimes.recipe import Interpreter
 
 MINORS = range(8, 20)
 _ASK = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"

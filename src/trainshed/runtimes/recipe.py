@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 from trainshed.core.package import Package
 from trainshed.core.readiness import READY, Readiness
+from trainshed.core.runtime import PLAIN
 from trainshed.runtimes.rows import RuntimeRow
-
-PLAIN = "trainshed/python"  # the server's own interpreter, as it is
 
 _REGISTRIES = r"(?:[a-z0-9-]+-docker\.pkg\.dev/vertex-ai|gcr\.io/cloud-aiplatform)/training"
 _GOOGLE = re.compile(

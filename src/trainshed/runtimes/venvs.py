@@ -19,7 +19,15 @@ from trainshed.core.job import Job
 from trainshed.core.package import Package
 from trainshed.core.readiness import PreparationKind, PreparationProgress, Readiness, ReadinessState
 from trainshed.core.requirements import normal
-from trainshed.core.runtime import Runtime, RuntimeNeed, RuntimePhase, room_to_keep, victims, with_below
+from trainshed.core.runtime import (
+    PLAIN,
+    Runtime,
+    RuntimeNeed,
+    RuntimePhase,
+    room_to_keep,
+    victims,
+    with_below,
+)
 from trainshed.core.verdict import Verdict
 from trainshed.preparation import Preparations, remember
 from trainshed.runtimes import interpreters
@@ -35,7 +43,7 @@ from trainshed.runtimes.environment_build import (
 from trainshed.runtimes.folders import PACKAGES, RuntimeFolders
 from trainshed.runtimes.outward import Outward
 from trainshed.runtimes.packages import Judge, PackageFetcher, Packages
-from trainshed.runtimes.recipe import PLAIN, EnvironmentRecipe, Interpreter, layered, recipe_of
+from trainshed.runtimes.recipe import EnvironmentRecipe, Interpreter, layered, recipe_of
 from trainshed.runtimes.refusal import PackageRefused
 from trainshed.runtimes.rows import RuntimeRow
 from trainshed.runtimes.sites import sites_of

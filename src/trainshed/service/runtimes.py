@@ -1,21 +1,24 @@
 """Use cases of runtimes: list them, build one in advance, follow a build, remove what no job needs.
 
-`api/runtimes.py` calls it. It refuses to remove a runtime that a job which is not over needs. It never builds
+`api/runtimes.py` calls it. It refuses to remove a runtime that a job which is not over needs. What is on top
+of a runtime, and what its build says, is told to those who see a project that uses it. It never builds
 itself: that is the `RuntimeStore`.
 """
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from trainshed.core import requirements
 from trainshed.core.errors import Conflict, Invalid, NotFound, Violation
 from trainshed.core.job import Job
+from trainshed.core.permission import Principal
 from trainshed.core.ports import Store
 from trainshed.core.runtime import Runtime, RuntimePhase, WarmInterpreter, with_below
 from trainshed.core.runtime_port import RuntimeStore
+from trainshed.service.wanted import wanted_by
 
 PACE = 0.5  # seconds between two looks at a build that is followed
 
@@ -25,11 +28,13 @@ class RuntimeService:
     store: Store
     runtimes: RuntimeStore
     warmth: Callable[[], tuple[WarmInterpreter, ...]] = tuple[WarmInterpreter, ...]
+    # The projects in which a runtime was built ahead, by its id, since the server started.
+    _asked: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
 
-    async def all(self) -> tuple[Runtime, ...]:
+    async def all(self, principal: Principal) -> tuple[Runtime, ...]:
         """Every runtime with its warm interpreter and the jobs that need it and are not over.
 
-        Then the warm interpreters that belong to no runtime.
+        Then the warm interpreters that belong to no runtime. Cut to what the principal may see.
         """
         warm = {interpreter.python: interpreter for interpreter in self.warmth()}
         jobs = self._needing(await self.store.active())
@@ -37,39 +42,53 @@ class RuntimeService:
         for runtime in self.runtimes.all():
             python = next((path for path in warm if _belongs(path, runtime)), None)
             interpreter = warm.pop(python) if python else None
-            runtimes.append(replace(runtime, warm=interpreter, jobs=tuple(jobs.get(runtime.id, ()))))
+            told = self._cut(runtime, jobs.get(runtime.id, ()), principal)
+            runtimes.append(replace(told, warm=interpreter))
         others = (
             Runtime(id="", name=path, phase=RuntimePhase.READY, warm=interpreter)
             for path, interpreter in warm.items()
         )
         return (*runtimes, *others)
 
-    def _needing(self, jobs: Iterable[Job]) -> dict[str, list[str]]:
-        """The ids of the jobs, by the runtimes they need. Jobs that ask for the same are looked at once."""
+    def _cut(self, runtime: Runtime, jobs: Sequence[Job], principal: Principal) -> Runtime:
+        """The runtime with those jobs, as far as the principal may see it."""
+        seen = replace(runtime, jobs=tuple(job.id for job in jobs if principal.sees(job.project)))
+        if seen.jobs or principal.sees_all or any(map(principal.sees, self._asked.get(runtime.id, ()))):
+            return seen
+        if runtime.is_layered:
+            seen = replace(seen, requirements=(), message="")
+        return replace(seen, packages=(), lines=())
+
+    def _needing(self, jobs: Iterable[Job]) -> dict[str, list[Job]]:
+        """The jobs by the runtimes they need. Those that ask for the same are looked at once."""
         alike: dict[object, list[Job]] = {}
         for job in jobs:
             pools = tuple((pool.image, pool.packages) for pool in job.spec.pools)
             own = job.id if any(packages for _, packages in pools) else ""  # pinned for each job
             alike.setdefault((pools, job.spec.requirements, own), []).append(job)
-        needing: dict[str, list[str]] = {}
+        needing: dict[str, list[Job]] = {}
         for group in alike.values():
             for identity in self.runtimes.ids(group[:1]):
-                needing.setdefault(identity, []).extend(job.id for job in group)
+                needing.setdefault(identity, []).extend(group)
         return needing
 
-    def build(self, name: str, lines: tuple[str, ...]) -> Runtime:
+    def build(self, name: str, lines: tuple[str, ...], project: str) -> Runtime:
         violations = [Violation("name", "Which runtime? Such as trainshed/pytorch.")] if not name else []
         violations += [Violation(f"requirements[{n}]", why) for n, why in requirements.faults(lines)]
         if violations:
             raise Invalid(tuple(violations))
-        return self.runtimes.begin(name, lines)
+        runtime = self.runtimes.begin(name, lines)
+        self._asked.setdefault(runtime.id, set()).add(project)
+        return runtime
 
-    async def follow(self, identity: str) -> AsyncIterator[Runtime]:
-        """The runtime, again at every change, until its build is over."""
+    async def follow(self, identity: str, principal: Principal) -> AsyncIterator[Runtime]:
+        """The runtime, again at every change, until its build is over. Cut to what the principal may see."""
         last: Runtime | None = None
+        active = () if principal.sees_all else await self.store.active()
+        jobs = [job for job in active if identity in self.runtimes.ids((job,))]
         while True:
             try:
-                now = self.runtimes.get(identity)
+                now = replace(self._cut(self.runtimes.get(identity), jobs, principal), jobs=())
             except NotFound:
                 if last is None:
                     raise
@@ -83,7 +102,7 @@ class RuntimeService:
             last = now
             await asyncio.sleep(PACE)
 
-    async def remove(self, identity: str) -> Runtime:
+    async def remove(self, identity: str, principal: Principal) -> Runtime:
         runtime = self.runtimes.get(identity)
         if not identity:
             raise Conflict("That is the server's own interpreter: there is nothing to remove.")
@@ -91,17 +110,15 @@ class RuntimeService:
             raise Conflict(f"{runtime.name} is not built: there is nothing to remove.")
         jobs = [job for job in await self.store.active() if identity in self.runtimes.ids((job,))]
         if jobs:
-            more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
-            raise Conflict(
-                f"{runtime.name} is wanted by job {jobs[0].id} '{jobs[0].display_name}'{more}, not over yet: "
-                "wait for the end, or cancel first."
-            )
+            raise Conflict(wanted_by(runtime.name, jobs, principal))
         above = [item.id for item in self.runtimes.all() if item.below == identity]
         if above:
             wanted = self.runtimes.ids(await self.store.active())
             if wanted.intersection(above):
                 raise Conflict(f"Another runtime that a job wants is laid on {runtime.name}.")
         await self.runtimes.remove((*above, identity))
+        for gone in (*above, identity):
+            self._asked.pop(gone, None)
         return runtime
 
     async def prune(self) -> tuple[Runtime, ...]:
@@ -114,6 +131,8 @@ class RuntimeService:
             if item.id and item.id not in wanted and item.phase in (RuntimePhase.READY, RuntimePhase.FAILED)
         )
         await self.runtimes.remove(item.id for item in unused)
+        for item in unused:
+            self._asked.pop(item.id, None)
         return tuple(item for item in unused if item.phase is RuntimePhase.READY)
 
 

@@ -21,6 +21,8 @@ from trainshed.settings import Settings
 
 NOT_OF_PEOPLE = {Permission.TOKENS_READ}  # programs of jobs ask for these
 MINE, THEIRS = "p1", "p2"
+PARENT = "/projects/{project}/locations/{location}"
+REMOVAL = (("POST", "runtimes:prune"), ("DELETE", "runtimes/{runtime}"))
 
 
 class KnownBuckets:
@@ -112,7 +114,12 @@ async def test_a_role_everywhere_opens_the_same_in_every_project(team: Team, rol
 
 async def test_what_is_of_the_whole_server_is_said_in_the_table(team: Team):
     of_server = {(method.verb, method.path) for method in team.methods if method.of_server}
-    assert of_server == {("GET", "/v1/costs"), ("GET", "/v1/shares"), ("POST", "/v1/secrets:rotateKey")}
+    assert of_server == {
+        ("GET", "/v1/costs"),
+        ("GET", "/v1/shares"),
+        ("POST", "/v1/secrets:rotateKey"),
+        *((verb, f"/{v}{PARENT}/{path}") for v in ("v1", "v1beta1") for verb, path in REMOVAL),
+    }
 
 
 async def test_the_key_of_all_secrets_is_changed_by_an_admin_everywhere_alone(team: Team):
