@@ -7,14 +7,14 @@ last line is an `error` like that of any refusal. An empty line is a heartbeat.
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json, RawAnswer, StreamAnswer
 from trainshed.api.permitted import require
 from trainshed.core.errors import TrainshedError
 from trainshed.core.image import ImageStep, project_in
 from trainshed.core.permission import Permission, Resource
-from trainshed.service.images import ImageService
+from trainshed.service.images import ImageService, is_seen
 from trainshed.wire import status
 from trainshed.wire.image import (
     parse_names,
@@ -35,20 +35,15 @@ class ImageHandlers:
 
     async def find(self, call: Call) -> Json:
         """Of the whole server. Those named after projects that the caller may not see are left out."""
-        images: list[Json] = []
-        for image, jobs in await self.service.all():
-            names = tuple(name for name in image.names if _is_seen(call, name))
-            digests = tuple(name for name in image.digests if _is_seen(call, name))
-            if names or not image.names:
-                images.append(render_image(replace(image, names=names, digests=digests), jobs))
-        going = [render_work(work) for work in self.service.going if _is_seen(call, work.name)]
+        images = [render_image(image, jobs) for image, jobs in await self.service.all(call.principal)]
+        going = [render_work(work) for work in self.service.going(call.principal)]
         return {"images": images, "inProgress": going}
 
     async def pull(self, call: Call) -> StreamAnswer:
         return await _stream(self.service.pull(_allowed(call, read_name(call.body))))
 
     async def push(self, call: Call) -> StreamAnswer:
-        return await _stream(self.service.push(_allowed(call, read_name(call.body))))
+        return await _stream(self.service.push(await self._here(call, read_name(call.body))))
 
     async def build(self, call: Call) -> StreamAnswer:
         sent, recipe = asyncio.Event(), parse_recipe(call.query)
@@ -61,7 +56,7 @@ class ImageHandlers:
         return await _stream(self.service.load(_noting(call.chunks, sent)), sent)
 
     async def save(self, call: Call) -> RawAnswer:
-        names = [_allowed(call, name) for name in parse_names(call.query, "names")]
+        names = [await self._here(call, name) for name in parse_names(call.query, "names")]
         pieces = self.service.save(tuple(names))
         first = await anext(pieces, b"")  # a missing image is refused before the answer begins
 
@@ -73,24 +68,25 @@ class ImageHandlers:
         return RawAnswer(whole(), headers={"content-type": "application/x-tar"})
 
     async def tag(self, call: Call) -> Json:
-        names = read_name(call.body), read_name(call.body, "tag")
-        await self.service.tag(*(_allowed(call, name) for name in names))
+        name, new = read_name(call.body), read_name(call.body, "tag")
+        await self.service.tag(await self._here(call, name), _allowed(call, new))
         return {}
 
     async def remove(self, call: Call) -> Json:
         force = call.body.get("force") is True
         names = tuple(_allowed(call, name) for name in read_names(call.body))
-        return {"removed": list(await self.service.remove(names, force=force))}
+        return {"removed": list(await self.service.remove(names, call.principal, force=force))}
 
-
-def _is_seen(call: Call, name: str) -> bool:
-    project = project_in(name)
-    return not project or call.principal.sees(project)
+    async def _here(self, call: Call, name: str) -> str:
+        """The name or id of an image, which leads to none that the caller may not see."""
+        if not call.principal.sees_all:
+            await self.service.get(_allowed(call, name), call.principal)
+        return name
 
 
 def _allowed(call: Call, name: str) -> str:
     """The name of an image; Forbidden where it is named after a project that the caller may not see."""
-    if not _is_seen(call, name):
+    if not is_seen(name, call.principal):
         require(call, Permission.IMAGES_READ, Resource(project_in(name)))
     return name
 

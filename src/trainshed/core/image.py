@@ -114,7 +114,8 @@ def canonical(text: str) -> str:
 
 def project_in(name: str) -> str:
     """The project that a name of Google's registries has in it; empty where it has none."""
-    domain, _, rest = name.partition("/")
+    registry, _, rest = name.partition("/")
+    domain = registry.partition(":")[0].lower()  # a port or capitals lead to the same registry
     is_googles = domain == "gcr.io" or domain.endswith((".gcr.io", "-docker.pkg.dev"))
     return rest.partition("/")[0] if is_googles and "/" in rest else ""
 

@@ -1,14 +1,15 @@
 """Use cases of container images: list, pull, push, build, load, save, tag and remove.
 
 `api/images.py` calls it. It checks names, and refuses to remove an image that a job which is not over, or an
-image cache, needs. It never talks to an engine itself: that is the `ImageStore`.
+image cache, needs. An image all of whose names are of projects that the caller may not see is as one that is
+not there, also by its id. It never talks to an engine itself: that is the `ImageStore`.
 """
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from trainshed.core.errors import Conflict, Invalid, Violation
+from trainshed.core.errors import Conflict, Forbidden, Invalid, NotFound, Violation
 from trainshed.core.image import (
     BuildRecipe,
     Image,
@@ -17,12 +18,15 @@ from trainshed.core.image import (
     ImageWorkKind,
     canonical,
     parse,
+    project_in,
     refusal,
 )
 from trainshed.core.image_cache import ImageCache, holding
 from trainshed.core.image_port import ImageStore
 from trainshed.core.job import Job
+from trainshed.core.permission import Principal
 from trainshed.core.ports import Store
+from trainshed.service.wanted import wanted_by
 
 _ID = re.compile("(?:sha256:)?[0-9a-f]{4,64}")
 
@@ -34,16 +38,37 @@ class ImageService:
     caches: Callable[[], Iterable[ImageCache]] = tuple  # all caches that keep images
     _going: list[ImageWork] = field(default_factory=list[ImageWork])
 
-    async def all(self) -> tuple[tuple[Image, tuple[str, ...]], ...]:
-        """All images, each with the ids of the jobs that need it and are not over."""
+    async def all(self, principal: Principal) -> tuple[tuple[Image, tuple[str, ...]], ...]:
+        """All images, each with the ids of the jobs that need it and are not over.
+
+        Without images, names and jobs of projects that the principal may not see.
+        """
         images, wanted = await self.images.all(), await self._wanted()
-        pairs = [(image, tuple(job.id for job in _wanting(image.names, wanted))) for image in images]
+        pairs: list[tuple[Image, tuple[str, ...]]] = []
+        for image in images:
+            if not _is_open(image, principal):
+                continue
+            jobs = [job.id for job in _wanting(image.names, wanted) if principal.sees(job.project)]
+            names = tuple(name for name in image.names if is_seen(name, principal))
+            digests = tuple(name for name in image.digests if is_seen(name, principal))
+            pairs.append((replace(image, names=names, digests=digests), tuple(jobs)))
         return tuple(sorted(pairs, key=lambda pair: (not pair[0].names, pair[0].names, pair[0].id)))
 
-    @property
-    def going(self) -> tuple[ImageWork, ...]:
+    def going(self, principal: Principal) -> tuple[ImageWork, ...]:
         """What people do with images now. Pulls for jobs alone are told by `Backend.preparing`."""
-        return tuple(self._going)
+        return tuple(
+            work for work in self._going if all(is_seen(name, principal) for name in work.name.split(", "))
+        )
+
+    async def get(self, name: str, principal: Principal) -> Image:
+        """The image with that name or id."""
+        try:
+            image = await self.images.get(name)
+        except NotFound as error:
+            raise _absent(name) from error
+        if not _is_open(image, principal):
+            raise _absent(name)
+        return image
 
     def pull(self, name: str) -> AsyncIterator[ImageStep]:
         return self._shown(ImageWorkKind.PULL, name, self.images.pull(_checked("name", name)))
@@ -67,7 +92,7 @@ class ImageService:
             raise Invalid((Violation("tag", f"'{new}' has a digest; give a name and a tag."),))
         await self.images.tag(name, new)
 
-    async def remove(self, names: tuple[str, ...], *, force: bool) -> tuple[str, ...]:
+    async def remove(self, names: tuple[str, ...], principal: Principal, *, force: bool) -> tuple[str, ...]:
         """Remove images by name or id. Nothing is removed where one of them is refused.
 
         Returns what was removed: names, and the ids of images that no other name has.
@@ -76,21 +101,17 @@ class ImageService:
         if wrong := [s for name in names if not _ID.fullmatch(name) and (s := refusal(name))]:
             raise Invalid(tuple(Violation("names", sentence) for sentence in wrong))
         for name in names:
-            image = await self.images.get(name)
+            image = await self.get(name, principal)
             # With force the containers are removed too, whichever name of the image they were made from.
             only_this_name = not force and refusal(name) is None and canonical(name) in _full(image.names)
             removed_names = (name,) if only_this_name else image.names
+            touched = removed_names if only_this_name else (*image.names, *image.digests)
+            if not all(is_seen(each, principal) for each in touched):
+                raise Forbidden(f"{name} has names of another project as well: remove your own name of it.")
             if jobs := _wanting(removed_names, wanted):
-                more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
-                raise Conflict(
-                    f"{name} is wanted by job {jobs[0].id} '{jobs[0].display_name}'{more}, not over yet: "
-                    "wait for the end, or cancel first."
-                )
+                raise Conflict(wanted_by(name, jobs, principal))
             if not force and (cache := holding(self.caches(), removed_names)) is not None:
-                raise Conflict(
-                    f"{name} is kept by image cache {cache.id}: delete that first (trainshed images cache rm "
-                    f"{cache.id}), or use force, and the cache brings it back within the hour."
-                )
+                raise Conflict(_kept_by(cache, name, principal))
         return tuple([gone for name in names for gone in await self.images.remove(name, force=force)])
 
     async def _shown(
@@ -113,6 +134,30 @@ class ImageService:
                 for name in parse(image).places if refusal(image) is None else ():
                     jobs.setdefault(name, []).append(job)
         return jobs
+
+
+def is_seen(name: str, principal: Principal) -> bool:
+    """Whether the principal may know of an image with that name."""
+    project = project_in(name)
+    return not project or principal.sees(project)
+
+
+def _is_open(image: Image, principal: Principal) -> bool:
+    names = (*image.names, *image.digests)
+    return not names or any(is_seen(name, principal) for name in names)
+
+
+def _absent(name: str) -> NotFound:
+    return NotFound(f"There is no image {name} here.")
+
+
+def _kept_by(cache: ImageCache, name: str, principal: Principal) -> str:
+    if not principal.sees(cache.project):
+        return f"{name} is kept by an image cache of another project."
+    return (
+        f"{name} is kept by image cache {cache.id}: delete that first (trainshed images cache rm "
+        f"{cache.id}), or use force, and the cache brings it back within the hour."
+    )
 
 
 def _wanting(names: tuple[str, ...], wanted: Mapping[str, list[Job]]) -> list[Job]:

@@ -42,8 +42,8 @@ class RuntimeService:
         for runtime in self.runtimes.all():
             python = next((path for path in warm if _belongs(path, runtime)), None)
             interpreter = warm.pop(python) if python else None
-            told = self._cut(runtime, jobs.get(runtime.id, ()), principal)
-            runtimes.append(replace(told, warm=interpreter))
+            cut = self._cut(runtime, jobs.get(runtime.id, ()), principal)
+            runtimes.append(replace(cut, warm=interpreter))
         others = (
             Runtime(id="", name=path, phase=RuntimePhase.READY, warm=interpreter)
             for path, interpreter in warm.items()

@@ -1,0 +1,145 @@
+"""What is told of images, and who may change which, where names and jobs are of several projects."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from tests.builders import T0, a_job
+from trainshed.api.call import Call
+from trainshed.api.images import ImageHandlers
+from trainshed.core.errors import Conflict, Forbidden, NotFound, TrainshedError
+from trainshed.core.image import Image, project_in
+from trainshed.core.image_cache import ImageCache
+from trainshed.core.image_port import ImageStore
+from trainshed.core.job import Job
+from trainshed.core.permission import OWNER, Principal, PrincipalKind
+from trainshed.core.ports import Store
+from trainshed.core.role import Role
+from trainshed.service.images import ImageService
+
+SECRET, MINE = "eu-docker.pkg.dev/vision/r/secret:1", "eu-docker.pkg.dev/speech/r/mine:1"
+DIGEST = f"eu-docker.pkg.dev/vision/r/secret@sha256:{'e' * 64}"
+PUBLIC = Image(id="sha256:" + "a" * 64, names=("python:3.11",))
+HIDDEN = Image(id="sha256:" + "b" * 64, names=(SECRET,))
+SHARED = Image(id="sha256:" + "c" * 64, names=(SECRET.replace("secret", "other"), MINE))
+UNNAMED = Image(id="sha256:" + "d" * 64, digests=(DIGEST,))
+IMAGES = (PUBLIC, HIDDEN, SHARED, UNNAMED)
+BOB = Principal(
+    PrincipalKind.ACCOUNT, id="bob", rights=frozenset(), by_project={"speech": Role.USER.rights("speech")}
+)
+
+
+class Engine:
+    """Has the images, and notes what is done with them."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, ...]] = []
+
+    async def all(self) -> tuple[Image, ...]:
+        return IMAGES
+
+    async def get(self, name: str) -> Image:
+        for image in IMAGES:
+            if name in image.names or image.id.removeprefix("sha256:").startswith(
+                name.removeprefix("sha256:")
+            ):
+                return image
+        raise NotFound(f"{name} is not here, says the engine.")
+
+    async def remove(self, name: str, *, force: bool = False) -> tuple[str, ...]:
+        self.done.append(("remove", name))
+        return (name,)
+
+    async def tag(self, name: str, new: str) -> None:
+        self.done.append(("tag", name, new))
+
+
+class Images:
+    def __init__(self, *jobs: Job, caches: tuple[ImageCache, ...] = ()) -> None:
+        self.engine = Engine()
+
+        async def active() -> tuple[Job, ...]:
+            return jobs
+
+        store = cast("Store", SimpleNamespace(active=active))
+        self.service = ImageService(store, cast("ImageStore", self.engine), lambda: caches)
+        self.handlers = ImageHandlers(self.service)
+
+    def call(self, principal: Principal = BOB, query: str = "", **body: object) -> Call:
+        return Call(path={}, query={"names": query}, body=body, headers={}, base_url="", principal=principal)
+
+    async def refused(self, *names: str, force: bool = False) -> TrainshedError:
+        with pytest.raises(TrainshedError) as refused:
+            await self.handlers.remove(self.call(names=list(names), force=force))
+        assert self.engine.done == []
+        return refused.value
+
+
+def of(project: str, id: str, image: str) -> Job:
+    job = a_job(id=id)
+    [pool] = job.spec.pools
+    return replace(job, project=project, spec=replace(job.spec, pools=(replace(pool, image=image),)))
+
+
+async def test_the_list_has_no_images_names_or_jobs_of_other_projects() -> None:
+    images = Images(of("vision", "10", "python:3.11"), of("speech", "11", "python:3.11"))
+    told = {image.id[7]: (image.names, jobs) for image, jobs in await images.service.all(BOB)}
+    assert told == {"a": (("python:3.11",), ("11",)), "c": ((MINE,), ())}
+    everything = {image.id: (image, jobs) for image, jobs in await images.service.all(OWNER)}
+    assert everything[PUBLIC.id] == (PUBLIC, ("10", "11"))
+    assert [everything[image.id][0] for image in IMAGES] == list(IMAGES)
+
+
+async def test_an_image_of_another_project_is_as_none_by_its_id() -> None:
+    images = Images()
+    for id in (HIDDEN.id, HIDDEN.id[7:], "bbbb", "sha256:bbbb", UNNAMED.id, "dddd", "0000"):
+        words = f"There is no image {id} here."
+        error = await images.refused(id)
+        assert isinstance(error, NotFound) and error.message == words
+        for call in (
+            images.handlers.tag(images.call(name=id, tag="mine:1")),
+            images.handlers.push(images.call(name=id)),
+            images.handlers.save(images.call(query=id)),
+        ):
+            with pytest.raises(NotFound) as refused:
+                await call
+            assert refused.value.message == words
+    assert images.engine.done == []
+
+
+async def test_an_image_with_names_of_two_projects_loses_only_the_callers_own() -> None:
+    images = Images()
+    for name, force in ((SHARED.id, False), ("cccc", True), (MINE, True)):
+        error = await images.refused(name, force=force)
+        assert isinstance(error, Forbidden) and "vision" not in error.message
+    await images.handlers.remove(images.call(names=[MINE]))
+    assert images.engine.done == [("remove", MINE)]
+
+
+async def test_who_wants_an_image_is_named_to_those_who_see_their_project() -> None:
+    images = Images(of("vision", "10", "python:3.11"))
+    error = await images.refused("python:3.11")
+    assert isinstance(error, Conflict) and "is wanted by a job of another project, not over" in error.message
+    images = Images(of("vision", "10", "python:3.11"), of("speech", "11", "python:3.11"))
+    assert "is wanted by job 11 'job-11' and 1 more" in (await images.refused("python:3.11")).message
+
+
+async def test_a_cache_of_another_project_that_keeps_an_image_has_no_name() -> None:
+    cache = ImageCache(
+        id="private", project="vision", location="l", images=("python:3.11",), created_at=T0, updated_at=T0
+    )
+    error = await Images(caches=(cache,)).refused("python:3.11")
+    assert error.message == "python:3.11 is kept by an image cache of another project."
+
+
+def test_capitals_and_ports_of_googles_registries_lead_to_the_same_project() -> None:
+    for registry in (
+        "eu-docker.pkg.dev",
+        "EU-docker.pkg.dev",
+        "eu-docker.pkg.dev:443",
+        "gcr.io",
+        "GCR.io:443",
+    ):
+        assert project_in(f"{registry}/vision/r/secret:1") == "vision"
