@@ -33,7 +33,7 @@ class QueueHandlers:
         preparations: list[Json] = []
         for item, jobs in self.service.preparing():
             seen = [job for job in jobs if call.principal.sees(job.project)]
-            if seen or not jobs:
+            if seen or not item.jobs or call.principal.sees_all:
                 preparations.append(render_preparation(item, seen))
         return {"preparations": preparations}
 
