@@ -214,3 +214,24 @@ def until(happens: Callable[[], bool]) -> None:
     while not happens():
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_pages_are_of_one_report_and_a_token_of_one_that_is_gone_is_refused():
+    with LiveServer("--cpus", "4", "--memory", "8GiB") as server:
+        for name in ("one", "two"):
+            server.wait(server.submit(python("pass"), name=name))
+        first = server.get(f"{PARENT}/costs", pageSize=1)
+        running = server.submit(python("import time; time.sleep(600)"), name="three")
+        until(lambda: server.get(f"{PARENT}/costs", pageSize=1)["totalSize"] == 3)
+        second = server.get(f"{PARENT}/costs", pageSize=1, pageToken=first["nextPageToken"])
+        assert {row["displayName"] for row in first["rows"] + second["rows"]} == {"one", "two"}
+        assert (second["total"], second["countedTime"]) == (first["total"], first["countedTime"])
+        assert "nextPageToken" not in second
+        server.cancel(running)
+        for day in range(1, 10):
+            answer = server.get("/v1/costs", pageSize=1, **{"from": f"2026-01-0{day}"})
+            assert "nextPageToken" in answer
+        answer = server.request("GET", f"{PARENT}/costs?pageSize=1&pageToken={first['nextPageToken']}")
+        assert answer.status == 400
+        assert "ask again from the start" in answer.violations["page_token"]
+        assert len(command(server, "costs", "--csv").stdout.splitlines()) == 4

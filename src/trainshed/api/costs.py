@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 from trainshed.api.call import Call, Json
 from trainshed.core.budget import Spending
 from trainshed.core.costs import GroupBy
-from trainshed.service.costs import FRESH, PAGED, CostQuestion, CostReport, CostService, month_of
+from trainshed.core.errors import Violation
+from trainshed.service.costs import CostQuestion, CostReport, CostService, month_of
 from trainshed.wire.costs import parse_days, parse_group_by, render_row, render_spending, render_total
+from trainshed.wire.faults import invalid
 from trainshed.wire.page import fingerprint, parse_size
 from trainshed.wire.scalars import time_text
+
+GONE = "is of a report that is no longer kept: ask again from the start, without a page_token."
 
 
 @dataclass(slots=True)
@@ -30,10 +34,13 @@ class CostHandlers:
         mark = fingerprint("costs", project, location, asked, str(since), str(until))
         cursor = call.pages.decode(call.query.get("pageToken", ""), mark)
         first, most = 0 if cursor is None else int(cursor[0]), parse_size(call.query.get("pageSize"))
-        report = await self.service.report(question, FRESH if cursor is None else PAGED)
+        report = await self.service.report(question) if cursor is None else self._same(question, cursor[1])
         rows = report.rows(first, most)
         names = await self.service.names(rows) if by is GroupBy.JOB else dict[str, str]()
-        following = (str(first + most), "") if first + most < len(report.groups) else None
+        following = None
+        if first + most < len(report.groups):
+            following = str(first + most), report.counted_at.isoformat()
+            self.service.keep(report)
         rendered = [render_row(row, report.prices, names) for row in rows]
         budgets = [render_spending(item) for item in self.spendings(project)]
         return {
@@ -45,6 +52,16 @@ class CostHandlers:
             "totalSize": len(report.groups),
             **({"budgets": budgets} if budgets else {}),
         }
+
+    def _same(self, question: CostQuestion, counted_at: str) -> CostReport:
+        """The report that the page before is of: in another one the rows have another order."""
+        try:
+            report = self.service.kept(question, datetime.fromisoformat(counted_at))
+        except ValueError:  # a token of an older version
+            report = None
+        if report is None:
+            raise invalid((Violation("page_token", GONE),))
+        return report
 
     async def of_job(self, call: Call) -> Json:
         """Of one job, from its submit up to now; also of a deleted one."""

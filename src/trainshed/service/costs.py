@@ -1,8 +1,8 @@
 """Use case of costs: what jobs used and what that cost, in groups, up to this moment.
 
 `api/costs.py` calls it, and `control/budgets.py`. What is closed comes from the store's sums by day, what
-runs is added up to now. It writes nothing. A report is kept for a moment, so that its pages belong together
-and are added up once.
+runs is added up to now. It writes nothing. A report is kept for a moment, so that it is added up once; one
+with further pages is kept by its time as well, so that its pages belong together.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ from trainshed.core.ports import Clock, Store
 from trainshed.core.prices import Prices
 
 FRESH = timedelta(seconds=5)  # a report that is given to those who ask for its first page
-PAGED = timedelta(minutes=5)  # ... for a later page: a large report takes longer than FRESH to add up
-KEPT = 4  # reports
+KEPT = 4  # reports of first pages
+PAGED = 8  # reports of later pages
 TRIES = 3
 
 
@@ -66,19 +66,38 @@ class CostService:
     prices: Callable[[], Prices | None] = lambda: None
     mistake: Callable[[], str] = lambda: ""  # in the file of prices
     _reports: dict[CostQuestion, CostReport] = field(default_factory=dict[CostQuestion, CostReport])
+    # Those with further pages, by the time up to which they count; that asked for last stands last.
+    _paged: dict[tuple[CostQuestion, datetime], CostReport] = field(
+        default_factory=dict[tuple[CostQuestion, datetime], CostReport]
+    )
 
-    async def report(self, question: CostQuestion, at_most: timedelta = FRESH) -> CostReport:
-        """The report, or the last one to this question that is no older than `at_most`."""
+    async def report(self, question: CostQuestion) -> CostReport:
+        """The report, or the last one to this question where that is fresh."""
         prices, mistake = self.prices(), self.mistake()
         kept = self._reports.get(question)
         is_same = kept is not None and kept.prices is prices and kept.mistake == mistake
-        if kept is not None and is_same and self.clock.now() - kept.counted_at <= at_most:
+        if kept is not None and is_same and self.clock.now() - kept.counted_at <= FRESH:
             return kept
         report = await self._report(question)
         self._reports.pop(question, None)
         self._reports[question] = report
         for old in list(self._reports)[:-KEPT]:
             del self._reports[old]
+        return report
+
+    def keep(self, report: CostReport) -> None:
+        """For its further pages."""
+        at = report.question, report.counted_at
+        self._paged.pop(at, None)
+        self._paged[at] = report
+        for old in list(self._paged)[:-PAGED]:
+            del self._paged[old]
+
+    def kept(self, question: CostQuestion, counted_at: datetime) -> CostReport | None:
+        """The report of that moment; None where it is no longer kept."""
+        report = self._paged.get((question, counted_at))
+        if report is not None:
+            self.keep(report)
         return report
 
     async def of_job(self, project: str, location: str, job: str) -> CostReport:

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import T0
 from tests.contracts.ledger_store import admitted, over, waiting_job
 from trainshed.core.costs import GroupBy
-from trainshed.service.costs import FRESH, PAGED, CostQuestion, CostService
+from trainshed.service.costs import FRESH, PAGED, CostQuestion, CostReport, CostService
 from trainshed.testing.store import MemoryStore
 
 
@@ -24,14 +24,30 @@ def clock() -> SetClock:
     return SetClock()
 
 
-async def test_a_later_page_is_of_the_same_report_however_long_that_took(clock: SetClock):
+async def test_a_later_page_is_of_the_same_report_whoever_else_asked_meanwhile(clock: SetClock):
     service = CostService(MemoryStore(), clock)
     first = await service.report(CostQuestion())
+    service.keep(first)
     clock.at += FRESH
     assert await service.report(CostQuestion()) is first
-    clock.at += timedelta(seconds=60)
-    assert await service.report(CostQuestion(), PAGED) is first
-    assert await service.report(CostQuestion()) is not first
+    clock.at += timedelta(hours=1)
+    second = await service.report(CostQuestion())
+    assert second is not first
+    assert service.kept(CostQuestion(), first.counted_at) is first
+    assert service.kept(CostQuestion(), second.counted_at) is None
+    assert service.kept(CostQuestion(by=GroupBy.DAY), first.counted_at) is None
+
+
+async def test_of_many_reports_those_are_kept_whose_pages_were_asked_for_last(clock: SetClock):
+    service = CostService(MemoryStore(), clock)
+    reports: list[CostReport] = []
+    for _ in range(PAGED + 1):
+        clock.at += timedelta(seconds=6)
+        reports.append(await service.report(CostQuestion()))
+        service.keep(reports[-1])
+        service.kept(CostQuestion(), reports[0].counted_at)
+    kept = [service.kept(CostQuestion(), report.counted_at) for report in reports]
+    assert kept == [reports[0], None, *reports[2:]]
 
 
 async def test_what_runs_is_counted_to_now_and_once_when_it_is_over(clock: SetClock):

@@ -27,6 +27,11 @@ export default function CostsPage({ address: { query } }) {
     get(`${EVERYWHERE}/costs`, { ...daysOf(month), ...more }, { signal });
   const days = useLive(ask({ groupBy: "day" }), [month], { ignore });
   const rows = useLive(ask({ groupBy: by, pageSize: PAGE, pageToken: query.after }), [month, by, query.after], { ignore });
+  // A page is of one report, which the server keeps for a while only: after that, the list begins anew.
+  const isGone = rows.error?.violations?.some((/** @type {{field: string}} */ { field }) => field === "page_token");
+  useEffect(() => {
+    if (isGone && query.after) setQuery({ after: "" });
+  }, [isGone, query.after]);
   useEffect(() => {
     const timer = setInterval(() => [days, rows].forEach(({ reload }) => reload()), AGAIN);
     return () => clearInterval(timer);
