@@ -12,6 +12,7 @@ import click
 from trainshed.cli import words
 from trainshed.cli.failure import Misuse
 from trainshed.cli.options import connected
+from trainshed.cli.spreadsheet import cell
 from trainshed.client import Client, Json
 
 BY = re.compile(r"job|user|class|node|day|month|project|label:.+")
@@ -200,10 +201,11 @@ def _csv(answer: Json) -> str:
     names = ["group", "displayName", "project", MONEY, CPUS, MEMORY, GPUS, "goodput"]
     if not answer.get("currency"):
         names.remove(MONEY)
-    writer = csv.DictWriter(text, [*names, "currency"], extrasaction="ignore", lineterminator="\n")
+    writer = csv.DictWriter(text, [*names, "currency"], lineterminator="\n")
     writer.writeheader()
     for row in words.parts(answer, "rows"):
-        writer.writerow({**row, "currency": answer.get("currency", "")})
+        texts = {name: cell(str(row.get(name, ""))) for name in names}
+        writer.writerow({**texts, "currency": answer.get("currency", "")})
     return text.getvalue()
 
 

@@ -16,6 +16,7 @@ import click
 
 from trainshed.cli.ai.path import Path
 from trainshed.cli.failure import Misuse
+from trainshed.cli.spreadsheet import cell
 from trainshed.client import Json
 
 KINDS = ("json", "yaml", "value", "get", "csv", "table", "text", "flattened", "none", "disable")
@@ -77,7 +78,7 @@ class Output:
                 click.echo("".join(f"---\n{yaml_text(self._chosen(item))}\n" for item in items), nl=False)
             case "value" | "get":
                 for item in items:
-                    click.echo("\t".join(_cell(column.path.get(item)) for column in self.columns))
+                    click.echo("\t".join(_text(column.path.get(item)) for column in self.columns))
             case "csv":
                 self._csv(items)
             case "table":
@@ -105,12 +106,12 @@ class Output:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         if "no-heading" not in self.attributes:
             writer.writerow([_heading(column) for column in self.columns])
-        writer.writerows([_cell(column.path.get(item)) for column in self.columns] for item in items)
+        writer.writerows([cell(_text(column.path.get(item))) for column in self.columns] for item in items)
 
     def _table(self, items: Sequence[Json]) -> None:
         from trainshed.cli.table import table
 
-        rows = [[_cell(column.path.get(item)) for column in self.columns] for item in items]
+        rows = [[_text(column.path.get(item)) for column in self.columns] for item in items]
         text = table([column.label for column in self.columns], rows) if rows else ""
         if text:
             click.echo(text.partition("\n")[2] if "no-heading" in self.attributes else text)
@@ -125,13 +126,13 @@ def _heading(column: Column) -> str:
     return column.label if column.label != column.path.label else column.label.lower()
 
 
-def _cell(value: Any) -> str:
+def _text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, dict):
-        return ";".join(f"{key}={_cell(inner)}" for key, inner in sorted(cast(Json, value).items()))
+        return ";".join(f"{key}={_text(inner)}" for key, inner in sorted(cast(Json, value).items()))
     if isinstance(value, list):
-        return ";".join(map(_cell, cast(list[Any], value)))
+        return ";".join(map(_text, cast(list[Any], value)))
     return str(value)
 
 

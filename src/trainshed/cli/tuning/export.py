@@ -11,6 +11,7 @@ import click
 
 from trainshed.cli import words
 from trainshed.cli.failure import CommandFailed
+from trainshed.cli.spreadsheet import cell
 from trainshed.cli.tuning import trial_words
 from trainshed.cli.tuning.ending import best_of
 from trainshed.cli.tuning.page import StudyPicture, page
@@ -21,7 +22,6 @@ from trainshed.client import Client, Json
 
 DRAWN = 1000  # trials with a line of their own in parallel coordinates
 CURVES = 50
-FORMULAS = ("=", "+", "-", "@", "\t", "\n")
 
 
 def write_csv(client: Client, study: Json, file: str) -> None:
@@ -43,12 +43,12 @@ def _table(stream: TextIO, study: Json, trials: Iterator[Json]) -> int:
     names = list(dict.fromkeys(str(spec.get("parameterId")) for spec in every_spec(specs)))
     metrics = [metric for metric, _ in trial_words.objectives(study)]
     writer = csv.writer(stream, lineterminator="\n")
-    measured = [_cell(f"metrics.{metric}") for metric in metrics]
+    measured = [cell(f"metrics.{metric}") for metric in metrics]
     writer.writerow(
         [
             "trial",
             "state",
-            *(_cell(f"params.{name}") for name in names),
+            *(cell(f"params.{name}") for name in names),
             *measured,
             "start",
             "end",
@@ -66,28 +66,16 @@ def _table(stream: TextIO, study: Json, trials: Iterator[Json]) -> int:
             [
                 identity(trial),
                 words.state(trial.get("state")),
-                *(_cell(trial_words.exact(point[name])) if name in point else "" for name in names),
+                *(cell(trial_words.exact(point[name])) if name in point else "" for name in names),
                 *(values.get(metric, "") for metric in metrics),
                 trial.get("startTime", ""),
                 trial.get("endTime", ""),
                 f"{length.total_seconds():.3f}" if length is not None else "",
                 str(trial.get("customJob") or "").rpartition("/")[2],
-                _cell(trial_words.note(trial)),
+                cell(trial_words.note(trial)),
             ]
         )
     return count
-
-
-def _cell(text: str) -> str:
-    """A text that a spreadsheet would compute as a formula has a quote before it; a number has none."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")  # csv quotes only what ends its own lines
-    if not text.startswith(FORMULAS):
-        return text
-    try:
-        float(text)
-    except ValueError:
-        return f"'{text}"
-    return text
 
 
 def write_page(client: Client, study: Json, file: str) -> None:
