@@ -20,6 +20,15 @@ class Team:
     server: LiveServer
     tokens: dict[str, str] = field(default_factory=dict[str, str])
 
+    def admit(self, name: str, role: str, project: str) -> None:
+        """Add somebody with a role in a project."""
+        self.server.post("/v1/accounts", {"name": name})
+        path = f"/v1/projects/{project}"
+        bindings = self.server.post(f"{path}:getIamPolicy").get("bindings", [])
+        new = {"role": f"roles/trainshed.{role}", "members": [f"user:{name}"]}
+        self.server.post(f"{path}:setIamPolicy", {"policy": {"bindings": [*bindings, new]}})
+        self.tokens[name] = self.server.post("/v1/tokens", {"account": name, "title": "t"})["token"]
+
     def ask(self, who: str, verb: str, path: str, body: object = None) -> Any:
         return self.server.request(verb, path, body, token=self.tokens[who])
 
@@ -44,12 +53,7 @@ def team() -> Iterator[Team]:
     with LiveServer("--cpus", "4", "--memory", "8GiB") as server:
         team = Team(server)
         for name, role, project in ROLES:
-            server.post("/v1/accounts", {"name": name})
-            path = f"/v1/projects/{project}"
-            bindings = server.post(f"{path}:getIamPolicy").get("bindings", [])
-            new = {"role": f"roles/trainshed.{role}", "members": [f"user:{name}"]}
-            server.post(f"{path}:setIamPolicy", {"policy": {"bindings": [*bindings, new]}})
-            team.tokens[name] = server.post("/v1/tokens", {"account": name, "title": "t"})["token"]
+            team.admit(name, role, project)
         yield team
         assert "Traceback" not in server.said(), server.said()
 
@@ -124,3 +128,15 @@ def test_environments_tell_packages_and_jobs_to_their_own_projects_and_are_remov
     team.server.wait(made.json["name"])
     assert wheel.name not in team.ask("ann", "GET", runtimes.replace(SPEECH, VISION)).body.decode()
     assert wheel.name in team.server.request("GET", runtimes).body.decode()
+
+
+def test_channels_of_the_whole_server_are_shown_to_its_admins_only(team: Team):
+    for project in ("-", SPEECH, VISION):
+        path = f"/v1/projects/{project}/noticeChannels?channelId=of-{project.strip('-') or 'all'}"
+        team.server.post(path, {"webhook": "http://127.0.0.1:9/x"})
+    path = f"/v1/projects/{SPEECH}/noticeChannels"
+    names = [channel["name"] for channel in team.get("eve", path)["noticeChannels"]]
+    assert names == [f"projects/{SPEECH}/noticeChannels/of-speech"]
+    assert team.ask("eve", "GET", f"{path}/of-all").status == 404
+    assert len(team.server.get(path)["noticeChannels"]) == 2
+    assert len(team.server.get("/v1/projects/-/noticeChannels")["noticeChannels"]) == 3

@@ -24,9 +24,8 @@ class NoticeChannelHandlers:
 
     async def create(self, call: Call) -> Json:
         """The parameter channelId is its name. A name that exists is refused. "-" as project: of all."""
-        name, may_write = call.query.get("channelId", ""), Permission.NOTICES_WRITE in call.principal.rights
-        own = self._user(call) if self.is_own else ""
-        asked = parse_channel(name, call.body, own if self.is_own and not may_write else None)
+        name, own = call.query.get("channelId", ""), self._user(call) if self.is_own else ""
+        asked = parse_channel(name, call.body, own if self.is_own and not _may_write(call) else None)
         request = ChannelRequest(
             name=name,
             way=asked.chosen_way,
@@ -41,7 +40,10 @@ class NoticeChannelHandlers:
         return render_channel(channel, ChannelFigures(), secret)
 
     async def find(self, call: Call) -> Json:
-        channels = await self.notices.find(call.path["project"], self._user(call))
+        """Channels of the whole server only for those who may write them: others' addresses are in them."""
+        channels = await self.notices.find(
+            call.path["project"], self._user(call), with_servers=_may_write(call)
+        )
         return {"noticeChannels": [render_channel(*channel) for channel in channels]}
 
     async def get(self, call: Call) -> Json:
@@ -68,3 +70,7 @@ class NoticeChannelHandlers:
         if not (user := call.submitter()):
             raise Invalid((Violation("X-Trainshed-User", _NO_NAME),))
         return user
+
+
+def _may_write(call: Call) -> bool:
+    return Permission.NOTICES_WRITE in call.principal.rights

@@ -87,16 +87,19 @@ class NoticeService:
             raise
         return channel, secret
 
-    async def find(self, project: str, user: str = "") -> tuple[tuple[NoticeChannel, ChannelFigures], ...]:
+    async def find(
+        self, project: str, user: str = "", *, with_servers: bool = True
+    ) -> tuple[tuple[NoticeChannel, ChannelFigures], ...]:
         """The channels that are told of the project's jobs, oldest first; "-" means all there are.
 
-        With a user only those of that user.
+        With a user only those of that user. Without the server's, only those that belong to the project.
         """
         figures = await self.store.figures()
+        projects = ("", project) if with_servers else (project,)
         return tuple(
             (channel, figures.get(channel.id, ChannelFigures()))
             for channel in self.store.channels.values()
-            if (project == EVERYWHERE or channel.project in ("", project)) and user in ("", channel.user)
+            if (project == EVERYWHERE or channel.project in projects) and user in ("", channel.user)
         )
 
     async def get(self, project: str, name: str, user: str = "") -> tuple[NoticeChannel, ChannelFigures]:
