@@ -140,3 +140,17 @@ def test_channels_of_the_whole_server_are_shown_to_its_admins_only(team: Team):
     assert team.ask("eve", "GET", f"{path}/of-all").status == 404
     assert len(team.server.get(path)["noticeChannels"]) == 2
     assert len(team.server.get("/v1/projects/-/noticeChannels")["noticeChannels"]) == 3
+
+
+def test_where_the_file_of_prices_lies_is_told_to_the_servers_admins_only(tmp_path: Path):
+    prices = tmp_path / "prices.toml"
+    prices.write_text('currency = "EUR"\n[[prices]]\ncpu_hour = 1\ngib_hour = 1\n')
+    with LiveServer("--prices", str(prices)) as server:
+        team = Team(server)
+        team.admit("bob", "user", SPEECH)
+        prices.write_text("nonsense")
+        costs = f"/v1/projects/{SPEECH}/{LOCATION}/costs"
+        until(lambda: "pricesError" in server.get(costs))
+        assert str(prices) in server.get(costs)["pricesError"]
+        told = team.get("bob", costs)["pricesError"]
+        assert "has a mistake" in told and prices.name not in told

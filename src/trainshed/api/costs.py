@@ -8,12 +8,14 @@ from trainshed.api.call import Call, Json
 from trainshed.core.budget import Spending
 from trainshed.core.costs import GroupBy
 from trainshed.core.errors import Violation
+from trainshed.core.permission import Permission, Principal
 from trainshed.service.costs import CostQuestion, CostReport, CostService, month_of
 from trainshed.wire.costs import parse_days, parse_group_by, render_row, render_spending, render_total
 from trainshed.wire.faults import invalid
 from trainshed.wire.page import fingerprint, parse_size
 from trainshed.wire.scalars import time_text
 
+MISTAKE = "their file has a mistake, which admins everywhere are told."
 GONE = "is of a report that is no longer kept: ask again from the start, without a page_token."
 
 
@@ -47,7 +49,7 @@ class CostHandlers:
             "from": str(since),
             "to": str(until),
             "groupBy": asked,
-            **_common(report),
+            **_common(report, call.principal),
             **call.pages.render("rows", rendered, following, mark),
             "totalSize": len(report.groups),
             **({"budgets": budgets} if budgets else {}),
@@ -69,7 +71,7 @@ class CostHandlers:
         report = await self.service.of_job(path["project"], path["location"], path["job"])
         if not report.groups:
             await self.service.store.get(path["project"], path["location"], path["job"])
-        return _common(report)
+        return _common(report, call.principal)
 
     def _days(self, call: Call) -> tuple[date, date]:
         """This month, where nothing is asked for; from a day alone: until today."""
@@ -79,7 +81,7 @@ class CostHandlers:
         return parse_days(first, call.query.get("to", ""), (month[0], until))
 
 
-def _common(report: CostReport) -> Json:
+def _common(report: CostReport, principal: Principal) -> Json:
     answer: Json = {
         "countedTime": time_text(report.counted_at),
         "total": render_total(report.total, report.prices),
@@ -89,5 +91,6 @@ def _common(report: CostReport) -> Json:
         if report.sums.unpriced:
             answer["unpriced"] = sorted(report.sums.unpriced)
     if report.mistake:
-        answer["pricesError"] = report.mistake
+        is_admin = Permission.ACCOUNTS_WRITE in principal.rights  # others are not told of files of the server
+        answer["pricesError"] = report.mistake if is_admin else MISTAKE
     return answer
