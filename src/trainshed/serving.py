@@ -93,7 +93,9 @@ def listen_with_tls(
     from trainshed.api.plain_http import PlainHttp
     from trainshed.tls_listener import TlsListener
 
-    plain = configure(PlainHttp(assembly.api.app, url))
+    api = assembly.api
+    rows = tuple(method for method in api.methods if method.plain)
+    plain = configure(PlainHttp(api.app_of(rows), rows, assembly.access.service.was_issued, url))
     plain.load()
 
     async def answer(connection: socket.socket, context: ssl.SSLContext) -> None:

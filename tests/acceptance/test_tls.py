@@ -29,11 +29,14 @@ def server() -> Iterator[LiveServer]:
         assert "Traceback" not in live.said(), live.said()
 
 
-def plainly(server: LiveServer, path: str, token: str = "") -> Answer:
+def plainly(
+    server: LiveServer, path: str, token: str = "", verb: str = "GET", body: str | None = None
+) -> Answer:
     """The answer to a request without TLS."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
     with contextlib.closing(connection):
-        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        connection.request(verb, path, body, headers | ({"Content-Type": "application/json"} if body else {}))
         reply = connection.getresponse()
         return Answer(reply.status, {k.lower(): v for k, v in reply.getheaders()}, reply.read())
 
@@ -90,6 +93,9 @@ def test_plain_http_is_answered_with_the_right_address(server: LiveServer) -> No
         assert refused.status == 400
         assert f"Its address is {server.url}" in refused.error["message"]
     assert plainly(server, f"/t/{server.token}/storage/v1/b/box").status == 400
+    signing_in = json.dumps({"token": server.token})
+    refused = plainly(server, "/v1/console:signIn", "job.x", "POST", signing_in)
+    assert refused.status == 400 and "set-cookie" not in refused.headers
     assert plainly(server, "/healthz").json["status"] == "ok"
     for noise in (b"\x16\x03\x01\x00\x05hello", b"\x16", b"\xff\xfe", b""):
         with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:

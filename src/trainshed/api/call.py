@@ -167,6 +167,7 @@ class Method:
     storage: bool = False  # matched before decoding, since names may have slashes; may carry a token
     of_server: bool = False  # concerns all projects: a role in one of them does not open it
     audits: bool = False  # its handler writes to the audit log itself
+    plain: bool = False  # answered to programs of jobs over plain HTTP too, where the server speaks TLS
     keyed: bool = False  # reachable only by an address with a token: its paths could match anything
 
 

@@ -92,6 +92,7 @@ def metadata_methods(tokens: GoogleTokens) -> tuple[Method, ...]:
             handler=handler,
             permission=Permission.TOKENS_READ,
             storage=True,
+            plain=True,
             keyed=True,
         )
         for path, handler in rows
@@ -100,7 +101,14 @@ def metadata_methods(tokens: GoogleTokens) -> tuple[Method, ...]:
 
 def exchange_methods(tokens: GoogleTokens, *paths: str) -> tuple[Method, ...]:
     return tuple(
-        Method(verb="POST", path=path, handler=tokens.exchange, permission=Permission.PUBLIC, streams=True)
+        Method(
+            verb="POST",
+            path=path,
+            handler=tokens.exchange,
+            permission=Permission.PUBLIC,
+            streams=True,
+            plain=True,
+        )
         for path in paths
     )
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json
 
+HEALTH = "/healthz"
+
 
 @dataclass(slots=True)
 class HealthHandlers:

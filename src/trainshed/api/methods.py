@@ -12,7 +12,7 @@ from trainshed.api.costs import CostHandlers
 from trainshed.api.custom_jobs import CustomJobHandlers
 from trainshed.api.google_tokens import GoogleTokens, metadata_methods
 from trainshed.api.graphs import GraphHandlers
-from trainshed.api.health import HealthHandlers
+from trainshed.api.health import HEALTH, HealthHandlers
 from trainshed.api.image_caches import ImageCacheHandlers
 from trainshed.api.images import ImageHandlers
 from trainshed.api.job_lists import JobListHandlers
@@ -91,7 +91,7 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
     """The whole table. The rows of older and foreign grammars are given, and those that few servers have."""
     operation, entries = handlers.resources.operation, handlers.log_entries
     rows = [
-        _row("GET", "/healthz", handlers.health.check, Permission.PUBLIC),
+        replace(_row("GET", HEALTH, handlers.health.check, Permission.PUBLIC), plain=True),
         _row("POST", "/v2/entries:list", entries.search, Permission.LOGS_READ),
         _row("GET", "/v1/projects", handlers.job_lists.projects, Permission.JOBS_LIST),
         _row("GET", "/metrics", handlers.metrics.prometheus, Permission.METRICS_READ),

@@ -71,7 +71,7 @@ def _row(
     most_body: int | None = MOST_BODY,
 ) -> Method:
     plain = row(verb, path, handler, permission, streams=streams, most_body=most_body)
-    return replace(plain, worded=partial(in_storage_words, reads=verb in READING), storage=True)
+    return replace(plain, worded=partial(in_storage_words, reads=verb in READING), storage=True, plain=True)
 
 
 def _stream(verb: str, path: str, handler: Handler, permission: Permission) -> Method:

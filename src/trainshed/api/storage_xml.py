@@ -169,6 +169,7 @@ def xml_methods(storage: StorageService) -> tuple[Method, ...]:
             streams=True,
             most_body=ANY_SIZE,
             storage=True,
+            plain=True,
             keyed=True,
         )
         for verb, path, handler in rows

@@ -1,6 +1,7 @@
 """The services behind HTTP: the table of methods at the server's address, storage under Google's names."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -80,6 +81,7 @@ _NOWHERE = ("", 0)
 class HttpApi:
     methods: tuple[Method, ...]
     app: ASGIApp
+    app_of: Callable[[tuple[Method, ...]], ASGIApp]  # the same with some of the methods alone
     google: ASGIApp  # what is served under Google's names
 
 
@@ -101,9 +103,14 @@ def make_api(
     hosts = own_hosts(shared)
     storage = storage_methods(handlers.storage)
     table = methods(handlers, others)
+
+    def app_of(rows: tuple[Method, ...]) -> ASGIApp:
+        return make_app(rows, gate, lambda headers, page: foreign_headers(headers, hosts, page=page))
+
     return HttpApi(
         methods=table,
-        app=make_app(table, gate, lambda headers, page: foreign_headers(headers, hosts, page=page)),
+        app=app_of(table),
+        app_of=app_of,
         google=GoogleHosts(storage, handlers.tokens, gate, JobOfConnection(services.access, callers).token),
     )
 

@@ -115,6 +115,10 @@ class AccessService:
     def is_of_a_job(self, token: str) -> bool:
         return token.startswith(MARK)
 
+    def was_issued(self, token: str) -> bool:
+        """Whether it is the token of a job of this server. Whether it counts still is not asked."""
+        return self._tokens.read(token) is not None
+
     async def principal(self, token: str) -> Principal:
         """The job that the token was issued to. Raises Forbidden where the token is not valid (any more)."""
         job_id = self._tokens.read(token)  # checked before any query, so that forged tokens cost nothing
