@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json, Method, row
+from trainshed.core.audit import AuditQuery
 from trainshed.core.directory import project_fault
 from trainshed.core.errors import Invalid, Violation
 from trainshed.core.permission import Permission, PrincipalKind
 from trainshed.core.role import EVERYWHERE
 from trainshed.service.accounts import AccountService
 from trainshed.wire import account as wire
+from trainshed.wire.page import fingerprint
 
 MOST_ROWS = 1000  # of the audit log in one answer
 USUAL_ROWS = 100
@@ -90,14 +92,22 @@ class AccountHandlers:
         return {}
 
     async def audited(self, call: Call) -> Json:
-        rows = self.accounts.audited(
-            call.principal,
-            who=call.query.get("who", ""),
-            project=call.query.get("project", ""),
-            only_refused=call.flag("refused"),
-            limit=min(call.number("pageSize") or USUAL_ROWS, MOST_ROWS),
+        who, project, only_refused = (
+            call.query.get("who", ""),
+            call.query.get("project", ""),
+            call.flag("refused"),
         )
-        return {"rows": [wire.render_audit_row(item) for item in rows]}
+        mark = fingerprint("audit", who, project, str(only_refused))
+        page = await self.accounts.audited(
+            call.principal,
+            AuditQuery(
+                projects=frozenset({project}) if project else None, who=who, only_refused=only_refused
+            ),
+            min(call.number("pageSize") or USUAL_ROWS, MOST_ROWS),
+            call.pages.decode(call.query.get("pageToken", ""), mark),
+        )
+        rows: Json = {"rows": [wire.render_audit_row(item) for item in page.rows]}
+        return rows | call.pages.render("rows", (), page.next_place, mark)
 
 
 def _project(call: Call) -> str:

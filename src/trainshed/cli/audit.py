@@ -26,8 +26,8 @@ def command(client: Client, who: str, only: str, refused: bool, limit: int, as_j
     """
     from trainshed.cli.table import table
 
-    asked: Json = {"who": who, "project": only, "pageSize": limit, "refused": "true" if refused else ""}
-    rows = client.accounts().audited(**asked)
+    asked: Json = {"who": who, "project": only, "refused": "true" if refused else ""}
+    rows = client.accounts().audited(limit, **asked)
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:

@@ -67,9 +67,17 @@ class AccountsClient:
         path = f"/v1/logins/{quoted(code)}:redeem"
         return self._connection.request("POST", path, {"verifier": verifier})
 
-    def audited(self, **asked: object) -> list[Json]:
-        """The newest rows of the audit log: pageSize, who, project, refused."""
-        return self._connection.request("GET", f"/v1/audit{query(asked)}").get("rows", [])
+    def audited(self, limit: int, **asked: object) -> list[Json]:
+        """The newest rows of the audit log, at most so many: who, project, refused."""
+        rows: list[Json] = []
+        token: object = ""
+        while True:
+            page = query({**asked, "pageSize": limit - len(rows), "pageToken": token})
+            answer = self._connection.request("GET", f"/v1/audit{page}")
+            rows += answer.get("rows", [])
+            token = answer.get("nextPageToken", "")
+            if not token or len(rows) >= limit:
+                return rows
 
 
 def _place(project: str) -> str:

@@ -4,14 +4,15 @@ The API writes a row for each call that changes something or opens a shell, and 
 Data that programs of jobs read and write is not in it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from trainshed.core.permission import Permission, Principal, PrincipalKind
 
 _REFUSED = (401, 403)
+
+AuditPlace: TypeAlias = tuple[str, str]  # where a page begins; only the log knows what it says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +39,35 @@ def is_audited(principal: Principal, permission: Permission, verb: str, code: in
     return verb != "GET" and not permission.reads and principal.kind is not PrincipalKind.JOB
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditQuery:
+    projects: frozenset[str] | None = None  # None: of all, and what concerns the whole server
+    who: str = ""  # one of the words of AuditRow.who
+    only_refused: bool = False
+
+    def fits(self, row: AuditRow) -> bool:
+        return (
+            (self.projects is None or row.project in self.projects)
+            and (not self.who or self.who in row.who.split())
+            and not (self.only_refused and row.is_allowed)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    rows: tuple[AuditRow, ...]
+    next_place: AuditPlace | None  # None: there is no page after it
+
+
 class AuditLog(Protocol):
     """Keeps rows in their order.
 
     1. what append took survives kill -9; nothing of it is changed later.
-    2. newest gives each row once, the newest first.
+    2. the pages of read have each row that fits once, the newest first.
+    3. read looks at so much and no more: a page may have few rows, or none, and others after it.
+    4. read may run in a thread while rows are appended.
     """
 
     def append(self, row: AuditRow) -> None: ...
 
-    def newest(self) -> Iterator[AuditRow]: ...
+    def read(self, query: AuditQuery, limit: int, place: AuditPlace | None = None) -> AuditPage: ...

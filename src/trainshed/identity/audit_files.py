@@ -8,18 +8,17 @@ is ever removed here.
 import json
 import logging
 import os
-from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-from trainshed.core.audit import AuditRow
+from trainshed.core.audit import AuditPage, AuditPlace, AuditQuery, AuditRow
+from trainshed.identity.audit_pages import read_page
 
 log = logging.getLogger(__name__)
 
 MOST_REFUSED = 50  # rows in a second
 _MOST_TEXT = 1000  # characters of a path or a reason
-_PIECE = 1 << 16  # bytes
 
 
 class AuditFiles:
@@ -41,14 +40,8 @@ class AuditFiles:
         except OSError as error:
             log.error("the audit log cannot be written: %s: %s", error, line.rstrip())
 
-    def newest(self) -> Iterator[AuditRow]:
-        files = sorted(self._folder.glob("????-??.jsonl"), reverse=True) if self._folder.is_dir() else []
-        for path in files:
-            for line in _lines_backwards(path):
-                try:
-                    yield _row(json.loads(line))
-                except (ValueError, KeyError, TypeError, AttributeError):
-                    log.warning("a line of %s cannot be read", path)
+    def read(self, query: AuditQuery, limit: int, place: AuditPlace | None = None) -> AuditPage:
+        return read_page(self._folder, query, limit, place)
 
     def _is_flood(self, at: datetime) -> bool:
         second = int(at.timestamp())
@@ -68,31 +61,3 @@ class AuditFiles:
                 os.close(self._handle)
             self._name, self._handle = name, handle
         return self._handle
-
-
-def _row(fields: dict[str, object]) -> AuditRow:
-    texts = {name: str(fields.get(name, "")) for name in ("token", "address", "project", "reason")}
-    return AuditRow(
-        at=datetime.fromisoformat(str(fields["at"])),
-        who=str(fields["who"]),
-        verb=str(fields["verb"]),
-        path=str(fields["path"]),
-        permission=str(fields["permission"]),
-        code=int(str(fields["code"])),
-        **texts,
-    )
-
-
-def _lines_backwards(path: Path) -> Iterator[bytes]:
-    """The lines of a file, the last first."""
-    with path.open("rb") as file:
-        at, rest = file.seek(0, os.SEEK_END), b""
-        while at > 0:
-            size = min(_PIECE, at)
-            at -= size
-            file.seek(at)
-            first, *lines = (file.read(size) + rest).split(b"\n")
-            yield from (line for line in reversed(lines) if line)
-            rest = first
-        if rest:
-            yield rest

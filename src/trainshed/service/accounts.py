@@ -5,15 +5,15 @@ see and revoke their own tokens, and make new ones, with a token that has all th
 sees and revokes itself.
 """
 
+import asyncio
 import hashlib
 import secrets
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from itertools import islice
 
 from trainshed.core.account_token import token_text
-from trainshed.core.audit import AuditLog, AuditRow
+from trainshed.core.audit import AuditLog, AuditPage, AuditPlace, AuditQuery
 from trainshed.core.directory import (
     AccessToken,
     Account,
@@ -31,7 +31,6 @@ from trainshed.core.ports import Clock, DirectoryStore
 
 MOST_TITLE = 100  # characters
 LONGEST = timedelta(days=3660)
-MOST_READ = 200_000  # rows of the audit log that are looked at for one answer
 
 
 @dataclass(slots=True)
@@ -42,6 +41,7 @@ class AccountService:
     last_use: Callable[[str], date | None] = lambda _: (
         None
     )  # the day on which a token was last used, by its id
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def directory(self) -> Directory:
@@ -155,27 +155,17 @@ class AccountService:
 
     # The audit log
 
-    def audited(
-        self,
-        principal: Principal,
-        *,
-        who: str = "",
-        project: str = "",
-        only_refused: bool = False,
-        limit: int,
-    ) -> tuple[AuditRow, ...]:
+    async def audited(
+        self, principal: Principal, query: AuditQuery, limit: int, place: AuditPlace | None = None
+    ) -> AuditPage:
         """The newest rows first: those of projects in which the caller may see them."""
-
-        def is_meant(row: AuditRow) -> bool:
-            return (
-                Permission.AUDIT_READ in principal.rights_in(row.project)
-                and (not who or who in row.who.split())
-                and (not project or row.project == project)
-                and not (only_refused and row.is_allowed)
+        if Permission.AUDIT_READ not in principal.rights:
+            own = {name for name, rights in principal.by_project.items() if Permission.AUDIT_READ in rights}
+            query = replace(
+                query, projects=frozenset(own if query.projects is None else own & query.projects)
             )
-
-        rows: Iterator[AuditRow] = filter(is_meant, islice(self.audit.newest(), MOST_READ))
-        return tuple(islice(rows, limit))
+        async with self._reading:  # one at a time, and beside the event loop: a log may be long
+            return await asyncio.to_thread(self.audit.read, query, limit, place)
 
 
 def _may_see_to(principal: Principal, token: AccessToken) -> bool:

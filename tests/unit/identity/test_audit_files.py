@@ -1,12 +1,17 @@
 """The audit log in its files."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 
+import pytest
+
 from tests.builders import T0
-from trainshed.core.audit import AuditRow, is_audited
+from trainshed.core.audit import AuditPlace, AuditQuery, AuditRow, is_audited
 from trainshed.core.permission import OWNER, Permission, principal_of_job
+from trainshed.identity import audit_pages
 from trainshed.identity.audit_files import MOST_REFUSED, AuditFiles
 
 ROW = AuditRow(
@@ -21,6 +26,18 @@ ROW = AuditRow(
     code=200,
 )
 
+ALL = AuditQuery()
+
+
+def newest(log: AuditFiles, query: AuditQuery = ALL, limit: int = 1000) -> Iterator[AuditRow]:
+    """All rows that fit, page by page."""
+    place: AuditPlace | None = None
+    while True:
+        page = log.read(query, limit, place)
+        yield from page.rows
+        if (place := page.next_place) is None:
+            return
+
 
 def test_rows_come_back_the_newest_first_also_to_the_next_server(tmp_path: Path):
     log = AuditFiles(tmp_path / "audit")
@@ -28,7 +45,7 @@ def test_rows_come_back_the_newest_first_also_to_the_next_server(tmp_path: Path)
     for row in rows:
         log.append(row)
     expected = [replace(row, path=row.path[:1000]) for row in reversed(rows)]
-    assert list(AuditFiles(tmp_path / "audit").newest()) == expected
+    assert list(newest(AuditFiles(tmp_path / "audit"))) == expected
     assert len(list((tmp_path / "audit").iterdir())) > 80
 
 
@@ -38,7 +55,63 @@ def test_a_line_that_was_cut_off_or_damaged_costs_itself_alone(tmp_path: Path):
     [path] = (tmp_path / "audit").iterdir()
     with path.open("a") as file:
         file.write('{"at": "yesterday"}\n[]\n{"at"')
-    assert list(log.newest()) == [ROW]
+    assert list(newest(log)) == [ROW]
+
+
+@pytest.mark.parametrize("limit", [1, 7, 1000])
+def test_pages_have_each_row_that_fits_once_also_while_rows_are_added(tmp_path: Path, limit: int):
+    log = AuditFiles(tmp_path / "audit")
+    projects = ("p1", 'p"\\1', "", "ü\n")
+    rows = [
+        replace(
+            ROW,
+            at=T0 + timedelta(days=n // 3),
+            project=projects[n % 4],
+            who=f"account {'ann' if n % 3 else 'an'}",
+            code=403 if n % 5 == 0 else 200,
+            path=f"/{n}" + '"project": "p1", "code": 403' * (n % 2),
+        )
+        for n in range(200)
+    ]
+    for row in rows:
+        log.append(row)
+    for query in (
+        ALL,
+        *(AuditQuery(projects=frozenset({name})) for name in (*projects, "other")),
+        AuditQuery(who="an"),
+        AuditQuery(who="an", only_refused=True, projects=frozenset({"p1", ""})),
+    ):
+        expected = [row for row in newest(log) if query.fits(row)]
+        pages = newest(log, query, limit)
+        found = list(islice(pages, 3))
+        log.append(replace(ROW, at=rows[-1].at, path="/late"))
+        assert [*found, *pages] == expected, query
+
+
+def test_a_page_looks_at_so_much_of_a_long_log_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(audit_pages, "MOST_LOOKED", 5000)
+    log = AuditFiles(tmp_path / "audit")
+    log.append(ROW)
+    for _ in range(1000):
+        log.append(replace(ROW, project="p2"))
+    query = AuditQuery(projects=frozenset({"p1"}))
+    first = log.read(query, 10)
+    assert first.rows == () and first.next_place is not None
+    assert list(newest(log, query, 10)) == [ROW]
+
+
+def test_rows_of_other_projects_are_not_even_taken_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    log, taken = AuditFiles(tmp_path / "audit"), list[bytes]()
+    for n in range(100):
+        log.append(replace(ROW, project="p1" if n == 50 else "p2"))
+
+    def row(path: Path, line: bytes) -> AuditRow:
+        taken.append(line)
+        return ROW
+
+    monkeypatch.setattr(audit_pages, "_row", row)
+    assert list(newest(log, AuditQuery(projects=frozenset({"p1"})))) == [ROW]
+    assert len(taken) == 1
 
 
 def test_what_is_refused_without_end_does_not_fill_the_disk(tmp_path: Path):
@@ -48,11 +121,11 @@ def test_what_is_refused_without_end_does_not_fill_the_disk(tmp_path: Path):
     log.append(ROW)
     log.append(replace(ROW, code=403))
     log.append(replace(ROW, code=403, token="", at=T0 + timedelta(seconds=1)))
-    assert [row.code for row in log.newest()] == [403, 403, 200, *[401] * MOST_REFUSED]
+    assert [row.code for row in newest(log)] == [403, 403, 200, *[401] * MOST_REFUSED]
 
 
 def test_a_server_to_which_nothing_happened_has_no_log(tmp_path: Path):
-    assert list(AuditFiles(tmp_path / "audit").newest()) == [] and not any(tmp_path.iterdir())
+    assert list(newest(AuditFiles(tmp_path / "audit"))) == [] and not any(tmp_path.iterdir())
 
 
 def test_a_disk_that_is_full_stops_no_call(tmp_path: Path):
