@@ -95,6 +95,7 @@ class Assembly:
 
     async def close(self) -> None:
         queues, storage = self.shared.queues, self.storage
+        self.access.accounts.audit.settle()
         await self.notices.sender.close()
         await self.studies.close()
         await self.measuring.close()

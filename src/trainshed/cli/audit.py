@@ -40,6 +40,6 @@ def _row(row: Json) -> list[str]:
         str(row.get("who", "")).removeprefix("account "),
         str(row.get("address", "")),
         "" if row.get("allowed") and int(row.get("code", 200)) < 400 else str(row.get("code", "")),
-        f"{row.get('method', '')} {row.get('path', '')}",
+        f"{row.get('method', '')} {row.get('path', '')}" + (f" (x{row['count']})" if "count" in row else ""),
         str(row.get("reason", "")),
     ]

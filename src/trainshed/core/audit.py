@@ -27,10 +27,16 @@ class AuditRow:
     project: str  # empty: it concerns the whole server
     code: int  # of the answer
     reason: str = ""  # why it was refused
+    count: int = 1  # of calls that were refused alike
 
     @property
     def is_allowed(self) -> bool:
         return self.code not in _REFUSED
+
+    @property
+    def is_of_nobody(self) -> bool:
+        """Whether nobody known did it."""
+        return self.who == PrincipalKind.ANONYMOUS
 
 
 def is_audited(principal: Principal, permission: Permission, verb: str, code: int) -> bool:
@@ -69,5 +75,9 @@ class AuditLog(Protocol):
     """
 
     def append(self, row: AuditRow) -> None: ...
+
+    def settle(self) -> None:
+        """Writes what append holds back: how often calls were refused alike."""
+        ...
 
     def read(self, query: AuditQuery, limit: int, place: AuditPlace | None = None) -> AuditPage: ...

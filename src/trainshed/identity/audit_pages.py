@@ -10,12 +10,12 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
 from trainshed.core.audit import AuditPage, AuditPlace, AuditQuery, AuditRow
+from trainshed.identity.audit_line import row_of
 
 log = logging.getLogger(__name__)
 
@@ -81,20 +81,9 @@ def _text(quoted: bytes) -> str:
 
 
 def _row(path: Path, line: bytes) -> AuditRow | None:
-    """None for a line that was cut off or damaged."""
     try:
-        fields = json.loads(line)
-        texts = {name: str(fields.get(name, "")) for name in ("token", "address", "project", "reason")}
-        return AuditRow(
-            at=datetime.fromisoformat(str(fields["at"])),
-            who=str(fields["who"]),
-            verb=str(fields["verb"]),
-            path=str(fields["path"]),
-            permission=str(fields["permission"]),
-            code=int(str(fields["code"])),
-            **texts,
-        )
-    except (ValueError, KeyError, TypeError, AttributeError):
+        return row_of(line)
+    except ValueError:
         log.warning("a line of %s cannot be read", path)
         return None
 

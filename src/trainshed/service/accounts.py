@@ -164,6 +164,7 @@ class AccountService:
             query = replace(
                 query, projects=frozenset(own if query.projects is None else own & query.projects)
             )
+        self.audit.settle()
         async with self._reading:  # one at a time, and beside the event loop: a log may be long
             return await asyncio.to_thread(self.audit.read, query, limit, place)
 

@@ -202,4 +202,5 @@ def render_audit_row(row: AuditRow) -> Json:
         "allowed": row.is_allowed,
         "code": row.code,
         **({"reason": row.reason} if row.reason else {}),
+        **({"count": row.count} if row.count > 1 else {}),
     }

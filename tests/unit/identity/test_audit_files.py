@@ -11,8 +11,9 @@ import pytest
 from tests.builders import T0
 from trainshed.core.audit import AuditPlace, AuditQuery, AuditRow, is_audited
 from trainshed.core.permission import OWNER, Permission, principal_of_job
-from trainshed.identity import audit_pages
-from trainshed.identity.audit_files import MOST_REFUSED, AuditFiles
+from trainshed.identity import audit_pages, audit_refusals
+from trainshed.identity.audit_files import AuditFiles
+from trainshed.identity.audit_refusals import ALIKE
 
 ROW = AuditRow(
     at=T0,
@@ -105,23 +106,59 @@ def test_rows_of_other_projects_are_not_even_taken_apart(tmp_path: Path, monkeyp
     for n in range(100):
         log.append(replace(ROW, project="p1" if n == 50 else "p2"))
 
-    def row(path: Path, line: bytes) -> AuditRow:
+    def row(line: bytes) -> AuditRow:
         taken.append(line)
-        return ROW
+        return replace(ROW, project="p1")
 
-    monkeypatch.setattr(audit_pages, "_row", row)
+    monkeypatch.setattr(audit_pages, "row_of", row)
     assert list(newest(log, AuditQuery(projects=frozenset({"p1"})))) == [ROW]
     assert len(taken) == 1
 
 
-def test_what_is_refused_without_end_does_not_fill_the_disk(tmp_path: Path):
+REFUSED = replace(ROW, who="anonymous", token="", code=401, project="")
+
+
+def test_calls_that_are_refused_alike_are_one_row_at_once_and_one_with_their_count(tmp_path: Path):
     log = AuditFiles(tmp_path / "audit")
-    for _ in range(10 * MOST_REFUSED):
-        log.append(replace(ROW, code=401, token=""))
+    for n in range(500):
+        log.append(replace(REFUSED, at=T0 + timedelta(milliseconds=n)))
     log.append(ROW)
-    log.append(replace(ROW, code=403))
-    log.append(replace(ROW, code=403, token="", at=T0 + timedelta(seconds=1)))
-    assert [row.code for row in newest(log)] == [403, 403, 200, *[401] * MOST_REFUSED]
+    assert list(newest(log)) == [ROW, REFUSED]
+    log.settle()
+    log.settle()
+    counted = replace(REFUSED, at=T0 + timedelta(milliseconds=499), count=499)
+    assert list(newest(log)) == [counted, ROW, REFUSED]
+    log.append(REFUSED)
+    later = replace(REFUSED, at=T0 + ALIKE)
+    log.append(later)
+    assert list(newest(log))[:2] == [later, REFUSED]
+    log.append(replace(REFUSED, at=later.at, address="other"))
+    assert next(newest(log)).address == "other"
+
+
+def test_what_nobody_known_sends_has_few_characters_in_the_log(tmp_path: Path):
+    log = AuditFiles(tmp_path / "audit")
+    log.append(replace(REFUSED, path="/" + "x" * 5000, reason="y" * 5000))
+    log.append(replace(ROW, path="/" + "x" * 5000))
+    known, nobody = newest(log)
+    assert (len(nobody.path), len(nobody.reason), len(known.path)) == (100, 100, 1000)
+
+
+def test_what_is_refused_without_end_fills_so_much_of_a_disk_in_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(audit_refusals, "MOST_A_DAY", 20_000)
+    log = AuditFiles(tmp_path / "audit")
+    for n in range(5000):
+        log.append(replace(REFUSED, path=f"/{n}\udcff" + "ä" * 50))
+    size = sum(file.stat().st_size for file in (tmp_path / "audit").iterdir())
+    assert 15_000 < size < 21_000
+    assert "too many" in next(newest(log)).reason
+    log.append(ROW)
+    of_account, of_job = replace(ROW, code=403), replace(ROW, code=403, token="", who="job 1")
+    for row in (of_account, of_account, of_job, tomorrow := replace(REFUSED, at=T0 + timedelta(days=1))):
+        log.append(row)
+    assert list(islice(newest(log), 5)) == [tomorrow, of_job, of_account, of_account, ROW]
 
 
 def test_a_server_to_which_nothing_happened_has_no_log(tmp_path: Path):

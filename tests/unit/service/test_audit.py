@@ -29,6 +29,9 @@ class SlowLog:
     def append(self, row: AuditRow) -> None:
         raise NotImplementedError
 
+    def settle(self) -> None:
+        pass
+
     def read(self, query: AuditQuery, limit: int, place: AuditPlace | None = None) -> AuditPage:
         self.running += 1
         self.most = max(self.most, self.running)
