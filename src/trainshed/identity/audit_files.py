@@ -1,6 +1,7 @@
 """The audit log in files of the home: a line of JSON for each row, a file for each month, which only grows.
 
-The API appends to it. A row is one write, so a kill leaves whole lines. No file is ever removed here.
+The API appends to it. A row is one write, so a kill leaves whole lines; one that a full disk cut off ends
+where the next begins. A file that was moved away meanwhile is begun anew. No file is ever removed here.
 """
 
 import logging
@@ -20,7 +21,9 @@ class AuditFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._name, self._handle = "", -1
+        self._name: str = ""
+        self._handle, self._inode = -1, 0
+        self._is_torn = False  # the file does not end with a whole line
         self._refusals = Refusals()
 
     def append(self, row: AuditRow) -> None:
@@ -37,16 +40,29 @@ class AuditFiles:
     def _write(self, row: AuditRow) -> None:
         line = line_of(row)
         try:
-            os.write(self._open(f"{row.at:%Y-%m}.jsonl"), line)
+            handle = self._open(self._folder / f"{row.at:%Y-%m}.jsonl")
+            left = b"\n" + line if self._is_torn else line
+            while left:
+                left = left[os.write(handle, left) :]
+                self._is_torn = bool(left)
         except OSError as error:
             log.error("the audit log cannot be written: %s: %s", error, line.decode().rstrip())
 
-    def _open(self, name: str) -> int:
-        if name != self._name:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-            handle = os.open(self._folder / name, flags, 0o600)
-            if self._handle >= 0:
-                os.close(self._handle)
-            self._name, self._handle = name, handle
-        return self._handle
+    def _open(self, path: Path) -> int:
+        if path.name == self._name and self._is_there(path):
+            return self._handle
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if self._handle >= 0:
+            os.close(self._handle)
+        about = os.fstat(handle)
+        self._name, self._handle, self._inode = path.name, handle, about.st_ino
+        self._is_torn = about.st_size > 0 and os.pread(handle, 1, about.st_size - 1) != b"\n"
+        return handle
+
+    def _is_there(self, path: Path) -> bool:
+        """Whether the open file still has its name: logrotate and people move files."""
+        try:
+            return path.stat().st_ino == self._inode
+        except FileNotFoundError:
+            return False

@@ -1,5 +1,7 @@
 """The audit log in its files."""
 
+import errno
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +15,7 @@ from trainshed.core.audit import AuditPlace, AuditQuery, AuditRow, is_audited
 from trainshed.core.permission import OWNER, Permission, principal_of_job
 from trainshed.identity import audit_pages, audit_refusals
 from trainshed.identity.audit_files import AuditFiles
+from trainshed.identity.audit_line import line_of
 from trainshed.identity.audit_refusals import ALIKE
 
 ROW = AuditRow(
@@ -159,6 +162,46 @@ def test_what_is_refused_without_end_fills_so_much_of_a_disk_in_a_day(
     for row in (of_account, of_account, of_job, tomorrow := replace(REFUSED, at=T0 + timedelta(days=1))):
         log.append(row)
     assert list(islice(newest(log), 5)) == [tomorrow, of_job, of_account, of_account, ROW]
+
+
+def test_a_line_that_a_full_disk_cut_off_is_not_one_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    log, write, room = AuditFiles(tmp_path / "audit"), os.write, [700]
+
+    def write_while_there_is_room(handle: int, data: bytes) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = write(handle, data[: room[0]])
+        room[0] -= written
+        return written
+
+    monkeypatch.setattr(os, "write", write_while_there_is_room)
+    rows = [replace(ROW, path=f"/{n}") for n in range(7)]
+    for row in rows[:5]:
+        log.append(row)
+    room[0] = 10_000
+    log.append(rows[5])
+    whole = 700 // len(line_of(rows[0]))
+    assert whole < 5 and list(newest(log)) == [rows[5], *reversed(rows[:whole])]
+    [file] = (tmp_path / "audit").iterdir()
+    file.write_bytes(file.read_bytes() + b'{"at": "2')
+    AuditFiles(tmp_path / "audit").append(rows[6])
+    assert next(newest(log)) == rows[6]
+
+
+def test_a_file_that_was_moved_away_is_begun_anew(tmp_path: Path):
+    log, folder = AuditFiles(tmp_path / "audit"), tmp_path / "audit"
+    log.append(ROW)
+    [file] = folder.iterdir()
+    file.rename(folder / f"{file.name}.1")
+    for _ in range(2):
+        log.append(replace(ROW, path="/after"))
+    assert [row.path for row in newest(log)] == ["/after", "/after"]
+    file.unlink()
+    folder.rename(tmp_path / "moved")
+    log.append(replace(ROW, path="/again"))
+    assert [row.path for row in newest(log)] == ["/again"]
 
 
 def test_a_server_to_which_nothing_happened_has_no_log(tmp_path: Path):
