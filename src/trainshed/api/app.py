@@ -16,6 +16,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainshed.api.answer_headers import sealing
+from trainshed.api.audit_trail import named_project
 from trainshed.api.call import (
     MOST_DIGITS,
     SOCKET,
@@ -27,6 +28,7 @@ from trainshed.api.call import (
     SocketAnswer,
     StreamAnswer,
     TextAnswer,
+    Trace,
 )
 from trainshed.api.lasting import RightsEnded
 from trainshed.api.packing import packed
@@ -34,7 +36,7 @@ from trainshed.api.request_gate import AdmittedRequest, RequestGate, request_tar
 from trainshed.api.route import Route
 from trainshed.api.talk import serve_socket
 from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Unavailable, Violation
-from trainshed.core.permission import ANONYMOUS, Principal
+from trainshed.core.permission import ANONYMOUS, Principal, PrincipalKind
 from trainshed.wire import status
 from trainshed.wire.base import camel
 from trainshed.wire.json_body import parse_object
@@ -75,10 +77,12 @@ class _App:
         connection, target = HTTPConnection(scope), request_target(scope)
         headers = connection.headers
         await receive()  # the connect message
+        trace = Trace(_client(connection), SOCKET, target.shown_path)
+        match = self._match(SOCKET, target)
         if (sentence := self._foreign(headers, False)) is not None:
-            await _error(Forbidden(sentence))(scope, receive, send)
+            await self._refused(Forbidden(sentence), match, trace)(scope, receive, send)
             return
-        if (match := self._match(SOCKET, target)) is None:
+        if match is None:
             error = NotFound(f"There is no conversation at {target.shown_path}.")
             await _error(error)(scope, receive, send)
             return
@@ -91,43 +95,49 @@ class _App:
             base_url="",
             protocols=tuple(scope.get("subprotocols", ())),
             rights=self._gate.rights,
+            trace=trace,
         )
         reply = await _reply_of(route, target, _ready(call))
         if isinstance(reply, SocketAnswer):
             await serve_socket(reply, receive, send)
         else:
-            await _response(reply)(scope, receive, send)
+            response = _response(reply)
+            self._note(ANONYMOUS, route.method, trace, response.status_code)
+            await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         target = request_target(request.scope)
         match = self._match(request.method, target)
+        trace = Trace(_client(request), request.method, target.shown_path)
         # First, and for every method: no foreign web page may reach the API.
         sentence = self._foreign(request.headers, match is not None and match[0].method.page)
         if sentence is not None:
-            return _error(Forbidden(sentence))
+            return self._refused(Forbidden(sentence), match, trace)
         if match is None:
             return _error(NotFound(f"There is no method {request.method} {target.shown_path}."))
         route, path = match
-
-        def note(principal: Principal, code: int, reason: str = "") -> None:
-            if self._gate.audit is not None and not route.method.audits:
-                self._gate.audit.note(principal, route.method, (code, reason), asked)
-
-        def asked() -> tuple[str, str, str]:
-            project = path.get("project") or request.query_params.get("project", "")
-            return _client(request), target.shown_path, project
-
         try:
             principal = await self._gate.enter(target, request.headers, route.method)
         except TrainshedError as error:
-            refusal = _error(error)
-            note(ANONYMOUS, refusal.status_code, str(error))
-            return refusal
+            return self._refused(error, match, trace)
+        trace.project = named_project(route.method, path, request.query_params)
         call = _call(request, path, route.method, target)
-        reply = await _reply_of(route, target, self._with_principal(call, principal))
+        reply = await _reply_of(route, target, self._with_principal(call, principal, trace))
         response = packed(_response(reply), request.headers)
-        note(principal, response.status_code)
+        self._note(principal, route.method, trace, response.status_code)
         return response
+
+    def _refused(
+        self, error: TrainshedError, match: tuple[Route, dict[str, str]] | None, trace: Trace
+    ) -> Response:
+        """The answer to a caller who is not known."""
+        response, trace.reason = _error(error), error.message
+        self._note(ANONYMOUS, match[0].method if match is not None else None, trace, response.status_code)
+        return response
+
+    def _note(self, principal: Principal, method: Method | None, trace: Trace, code: int) -> None:
+        if self._gate.audit is not None:
+            self._gate.audit.note(principal, method, trace, code)
 
     def _match(self, verb: str, target: AdmittedRequest) -> tuple[Route, dict[str, str]] | None:
         """The first row for the request, with the values in its path."""
@@ -136,9 +146,18 @@ class _App:
                 return route, path
         return None
 
-    async def _with_principal(self, call: Awaitable[Call], principal: Principal) -> Call:
+    async def _with_principal(self, call: Awaitable[Call], principal: Principal, trace: Trace) -> Call:
         gate = self._gate
-        return replace(await call, principal=principal, look=gate.look, pages=gate.pages, rights=gate.rights)
+        if principal.kind is PrincipalKind.OWNER and gate.audit is not None:
+            trace.finds_projects = gate.audit.has_accounts()
+        return replace(
+            await call,
+            principal=principal,
+            look=gate.look,
+            pages=gate.pages,
+            rights=gate.rights,
+            trace=trace,
+        )
 
 
 async def _reply_of(route: Route, target: AdmittedRequest, call: Awaitable[Call]) -> Reply | Response:
@@ -195,7 +214,6 @@ async def _call(request: Request, path: dict[str, str], method: Method, target: 
         body=await _body(request, method) if request.method in ("POST", "PUT", "PATCH") else {},
         headers=request.headers,
         base_url=target.base_url(request.headers),
-        client=_client(request),
     )
 
 
@@ -207,8 +225,8 @@ def _query(asked: HTTPConnection, method: Method) -> Mapping[str, str]:
     return {camel(name): value for name, value in given.items()} | dict(given)
 
 
-def _client(request: Request) -> str:
-    return request.client.host if request.client else ""
+def _client(connection: HTTPConnection) -> str:
+    return connection.client.host if connection.client else ""
 
 
 async def _body(request: Request, method: Method) -> Json:

@@ -35,6 +35,23 @@ async def _no_bucket(bucket: str) -> BucketInfo:
     raise NotFound(f"There is no bucket '{bucket}'.")
 
 
+@dataclass(slots=True)
+class Trace:
+    """What the audit log may tell of a call. What comes to light while it is answered is added."""
+
+    address: str = ""  # where it comes from
+    verb: str = ""
+    path: str = ""  # without any token
+    project: str = ""  # that it names, or whose bucket it names
+    what: str = ""  # what was changed, where the path does not tell it; never a secret
+    reason: str = ""  # why it was refused
+    who: Principal | None = None  # was found out on the way: the call is written down
+    finds_projects: bool = False  # the owner may use every bucket, and whose it was is asked nevertheless
+    parts: "list[tuple[Method, Trace, int]]" = field(  # of a batch, with the statuses of their answers
+        default_factory=list["tuple[Method, Trace, int]"]
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     path: Mapping[str, str]
@@ -45,7 +62,7 @@ class Call:
     chunks: AsyncIterator[bytes] = field(default_factory=_nothing)  # the body of a method that streams
     protocols: tuple[str, ...] = ()  # that a WebSocket's client offers
     principal: Principal = ANONYMOUS  # who calls
-    client: str = ""  # the address it comes from
+    trace: Trace = field(default_factory=Trace)
     pages: PageTokens = UNSIGNED
     look: Callable[[str], Awaitable[BucketInfo]] = (
         _no_bucket  # a bucket's description; NotFound where there is none
@@ -166,7 +183,6 @@ class Method:
     page: bool = False  # a page of ours: a link on another site may lead to it
     storage: bool = False  # matched before decoding, since names may have slashes; may carry a token
     of_server: bool = False  # concerns all projects: a role in one of them does not open it
-    audits: bool = False  # its handler writes to the audit log itself
     plain: bool = False  # answered to programs of jobs over plain HTTP too, where the server speaks TLS
     keyed: bool = False  # reachable only by an address with a token: its paths could match anything
 

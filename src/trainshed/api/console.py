@@ -82,10 +82,13 @@ class ConsoleHandlers:
             session = self.sign_ins.with_ticket(request.ticket)
         else:
             session = self.sign_ins.with_token(request.token)
+        call.trace.who = self.sign_ins.signed_in({session.cookie: session.word})
         return _with_cookie(call, session)
 
     async def sign_out(self, call: Call) -> Reply:
-        return _with_cookie(call, self.sign_ins.sign_out(cookies(call.headers.get("cookie", ""))))
+        brought = cookies(call.headers.get("cookie", ""))
+        call.trace.who = self.sign_ins.signed_in(brought)
+        return _with_cookie(call, self.sign_ins.sign_out(brought))
 
 
 def policy(inline_scripts: tuple[str, ...]) -> str:

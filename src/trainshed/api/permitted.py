@@ -4,6 +4,7 @@ It finds the buckets that the call names, and their projects; `core.permission.a
 after that, a stream or a conversation, ends when the caller is not allowed any more.
 """
 
+import contextlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from urllib.parse import unquote
@@ -19,7 +20,8 @@ from trainshed.api.call import (
     StreamAnswer,
 )
 from trainshed.api.lasting import LastingRights, RightsEnded
-from trainshed.core.errors import Forbidden
+from trainshed.core.bucket import NOBODY
+from trainshed.core.errors import Forbidden, TrainshedError, Unauthenticated
 from trainshed.core.permission import Permission, PrincipalKind, Resource, allowed
 from trainshed.core.role import EVERYWHERE
 
@@ -28,10 +30,14 @@ def permitted(method: Method) -> Handler:
     """Its handler, which raises Forbidden with the reason for callers without the permission."""
 
     async def answered(call: Call) -> Reply:
-        if call.principal.kind is PrincipalKind.ACCOUNT:
-            return await _answered_account(call, method)
-        await _check(call, method)
-        reply = await method.handler(call)
+        try:
+            if call.principal.kind is PrincipalKind.ACCOUNT:
+                return await _answered_account(call, method)
+            await _check(call, method)
+            reply = await method.handler(call)
+        except (Forbidden, Unauthenticated) as error:
+            call.trace.reason = error.message
+            raise
         return _lasting_talk(reply, call) if isinstance(reply, SocketAnswer) else reply
 
     return answered
@@ -80,10 +86,21 @@ async def _check(call: Call, method: Method) -> None:
     permission = method.permission
     require(call, permission, _project(call, method))
     if call.principal.kind is PrincipalKind.OWNER:
-        return  # the owner may use every bucket: spare the lookup
+        # The owner may use every bucket: spare the lookup, unless others read what was done with theirs.
+        if call.trace.finds_projects and not permission.reads:
+            with contextlib.suppress(TrainshedError):
+                for name in _buckets(call):
+                    await _look(call, name)
+        return
     for name in _buckets(call):
-        bucket = await call.look(name)
-        require(call, permission, Resource(bucket.project, bucket=name))
+        require(call, permission, Resource(await _look(call, name), bucket=name))
+
+
+async def _look(call: Call, bucket: str) -> str:
+    """Whose the bucket is. The last one that is looked up is the one that is changed."""
+    project = (await call.look(bucket)).project
+    call.trace.project = "" if project in NOBODY else project
+    return project
 
 
 def _project(call: Call, method: Method) -> Resource | None:
@@ -107,9 +124,9 @@ def require(call: Call, permission: Permission, resource: Resource | None) -> No
 
 
 def _buckets(call: Call) -> Iterator[str]:
-    """Every bucket the call names."""
+    """Every bucket the call names; the last is the one into which it writes."""
+    if source := call.headers.get("x-goog-copy-source", ""):
+        yield unquote(source).lstrip("/").partition("/")[0]
     for key in ("bucket", "target"):
         if key in call.path:
             yield call.path[key]
-    if source := call.headers.get("x-goog-copy-source", ""):
-        yield unquote(source).lstrip("/").partition("/")[0]

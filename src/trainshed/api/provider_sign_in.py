@@ -1,7 +1,7 @@
 """Signing in with a provider, and `trainshed login` by the browser. For servers with a provider.
 
-The browser goes to `/signin`, from there to the provider, and comes back to `/signin/callback`, which writes
-a line to the audit log for each sign-in, allowed or refused. People see refusals as a page.
+The browser goes to `/signin`, from there to the provider, and comes back to `/signin/callback`. Each sign-in
+is a line of the audit log, allowed or refused. People see refusals as a page.
 """
 
 from dataclasses import dataclass, replace
@@ -10,12 +10,9 @@ from trainshed import console
 from trainshed.api.call import Call, Json, Method, RawAnswer, Reply, row
 from trainshed.api.console import policy, session_cookie
 from trainshed.api.request_gate import cookies
-from trainshed.core.account_token import without_secret
-from trainshed.core.audit import AuditLog, AuditRow
 from trainshed.core.directory import AccessToken
 from trainshed.core.errors import TrainshedError
 from trainshed.core.permission import ANONYMOUS, Permission, Principal, PrincipalKind
-from trainshed.core.ports import Clock
 from trainshed.service.browser_logins import BrowserLogins, LoginRequest, WaitingLogin
 from trainshed.service.provider_sign_in import CALLBACK, LIFE, CallbackQuery, ProviderSignIns
 from trainshed.wire import login as wire
@@ -26,35 +23,9 @@ START = "/signin"
 _UNSTORED = {"cache-control": "no-store", "referrer-policy": "no-referrer"}
 
 
-@dataclass(frozen=True, slots=True)
-class SignInTrail:
-    """Writes lines to the audit log about somebody who was not known when the call came."""
-
-    log: AuditLog
-    clock: Clock
-
-    def note(self, call: Call, method: str, who: Principal, code: int, reason: str = "") -> None:
-        verb, _, path = method.partition(" ")
-        self.log.append(
-            AuditRow(
-                at=self.clock.now(),
-                who=str(who),
-                token=who.token,
-                address=call.client,
-                verb=verb,
-                path=path,
-                permission=Permission.PUBLIC.value,
-                project="",
-                code=code,
-                reason=without_secret(reason),
-            )
-        )
-
-
 @dataclass(slots=True)
 class ProviderSignInHandlers:
     sign_ins: ProviderSignIns
-    trail: SignInTrail
     public_url: str = ""  # empty: the address that the browser uses
 
     async def begin(self, call: Call) -> Reply:
@@ -83,10 +54,9 @@ class ProviderSignInHandlers:
             signed_in = await self.sign_ins.end(word, brought, address)
         except TrainshedError as error:
             answer = _refused(error)
-            self.trail.note(call, f"GET {CALLBACK}", ANONYMOUS, answer.status, error.message)
+            call.trace.who, call.trace.reason = ANONYMOUS, error.message
             return answer
-        principal = Principal(PrincipalKind.ACCOUNT, signed_in.account, token=signed_in.token)
-        self.trail.note(call, f"GET {CALLBACK}", principal, 303)
+        call.trace.who = Principal(PrincipalKind.ACCOUNT, signed_in.account, token=signed_in.token)
         cookie = session_cookie(signed_in.session, address)
         return RawAnswer(status=303, headers={"location": signed_in.page, "set-cookie": cookie, **_UNSTORED})
 
@@ -101,7 +71,6 @@ class ProviderSignInHandlers:
 @dataclass(slots=True)
 class LoginHandlers:
     logins: BrowserLogins
-    trail: SignInTrail
 
     async def allow(self, call: Call) -> Json:
         message = wire.parse_allow(call.body)
@@ -110,12 +79,10 @@ class LoginHandlers:
 
     async def redeem(self, call: Call) -> Json:
         message = wire.parse_redeem(call.body)
-        return self._taken(
-            call, "POST /v1/logins:redeem", *self.logins.redeem(message.word, message.verifier)
-        )
+        return _taken(call, *self.logins.redeem(message.word, message.verifier))
 
     async def ask(self, call: Call) -> Json:
-        login = self.logins.ask(_request(call), call.client)
+        login = self.logins.ask(_request(call), call.trace.address)
         return _render(login) | {"path": f"/console/login?code={login.code}"}
 
     async def waiting(self, call: Call) -> Json:
@@ -134,12 +101,13 @@ class LoginHandlers:
         taken = self.logins.redeem_code(code, wire.parse_redeem(call.body).verifier)
         if taken is None:
             return {"waiting": True}
-        return self._taken(call, f"POST /v1/logins/{code}:redeem", *taken)
+        return _taken(call, *taken)
 
-    def _taken(self, call: Call, method: str, token: AccessToken, text: str) -> Json:
-        principal = Principal(PrincipalKind.ACCOUNT, token.account, token=token.id)
-        self.trail.note(call, method, principal, 200)
-        return wire.render_new_token(token, text)
+
+def _taken(call: Call, token: AccessToken, text: str) -> Json:
+    call.trace.who = Principal(PrincipalKind.ACCOUNT, token.account, token=token.id)
+    call.trace.what = f"makes token {token.id} of {token.account}"
+    return wire.render_new_token(token, text)
 
 
 def _request(call: Call) -> LoginRequest:
@@ -172,7 +140,7 @@ def provider_methods(provider: ProviderSignInHandlers, logins: LoginHandlers) ->
     code = "/v1/logins/{code}"
     return (
         row("GET", START, provider.begin, public),
-        replace(row("GET", CALLBACK, provider.callback, public), page=True, audits=True),
+        replace(row("GET", CALLBACK, provider.callback, public), page=True),
         row("POST", "/v1/logins:allow", logins.allow, own),
         row("POST", "/v1/logins:redeem", logins.redeem, public),
         row("POST", "/v1/logins", logins.ask, public),

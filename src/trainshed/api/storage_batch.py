@@ -10,7 +10,8 @@ from email.parser import BytesHeaderParser
 from http import HTTPStatus
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from trainshed.api.call import Call, Json, Method, RawAnswer, Reply
+from trainshed.api.audit_trail import named_project
+from trainshed.api.call import Call, Json, Method, RawAnswer, Reply, Trace
 from trainshed.api.request_gate import request_target
 from trainshed.api.route import Route
 from trainshed.wire.json_body import parse_object
@@ -51,6 +52,9 @@ class StorageBatchHandlers:
         for route in self._routes:
             if route.method.verb == inner.verb and (path := route.match(target)) is not None:
                 query = dict(parse_qsl(inner.target.query, keep_blank_values=True))
+                trace = Trace(call.trace.address, inner.verb, target.shown_path)
+                trace.project = named_project(route.method, path, query)
+                trace.finds_projects = call.trace.finds_projects
                 asked = Call(
                     path=path,
                     query=query,
@@ -60,8 +64,10 @@ class StorageBatchHandlers:
                     principal=call.principal,
                     look=call.look,
                     rights=call.rights,
+                    trace=trace,
                 )
                 reply = await route.answer(asked)
+                call.trace.parts.append((route.method, trace, _raw(reply).status))
                 break
         return _render_reply(inner.identity, reply)
 
@@ -84,8 +90,12 @@ def _parsed(part: bytes) -> BatchedRequest:
     return BatchedRequest(identity.strip("<>"), words[0], target, body)
 
 
+def _raw(reply: Reply) -> RawAnswer:
+    return reply if isinstance(reply, RawAnswer) else RawAnswer()
+
+
 def _render_reply(identity: str, reply: Reply) -> bytes:
-    raw = reply if isinstance(reply, RawAnswer) else RawAnswer()
+    raw = _raw(reply)
     content = raw.content if isinstance(raw.content, bytes) else b""
     head = (
         f"--{_MARK}\r\nContent-Type: application/http\r\nContent-ID: <response-{identity}>\r\n\r\n"

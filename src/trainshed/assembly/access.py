@@ -59,7 +59,7 @@ def make_access(shared: SharedParts, storage: Storage) -> Access:
         service,
         PageTokens.signed_with(tokens.secret),
         BrowserSessions(sessions, shared.clock),
-        AuditTrail(audit, shared.clock),
+        AuditTrail(audit, shared.clock, lambda: bool(directories.directory.accounts)),
         people,
     )
     return Access(

@@ -3,12 +3,7 @@
 from urllib.parse import urlsplit
 
 from trainshed.api.call import Method
-from trainshed.api.provider_sign_in import (
-    LoginHandlers,
-    ProviderSignInHandlers,
-    SignInTrail,
-    provider_methods,
-)
+from trainshed.api.provider_sign_in import LoginHandlers, ProviderSignInHandlers, provider_methods
 from trainshed.assembly.access import Access
 from trainshed.assembly.shared import SharedParts
 from trainshed.identity.oidc.provider import OidcProvider, ProviderSettings
@@ -45,7 +40,4 @@ def make_provider_methods(shared: SharedParts, access: Access, sign_ins: SignInS
         adds_accounts=settings.oidc_new_accounts,
     )
     logins = BrowserLogins(access.accounts, access.people.principal, settings.login_lifetime)
-    trail = SignInTrail(access.accounts.audit, shared.clock)
-    return provider_methods(
-        ProviderSignInHandlers(people, trail, settings.public_url), LoginHandlers(logins, trail)
-    )
+    return provider_methods(ProviderSignInHandlers(people, settings.public_url), LoginHandlers(logins))

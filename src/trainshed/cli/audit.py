@@ -34,12 +34,18 @@ def command(client: Client, who: str, only: str, refused: bool, limit: int, as_j
         click.echo(table(HEADERS, [_row(row) for row in reversed(rows)]) or "nothing is written down yet")
 
 
+def _did(row: Json) -> str:
+    words = f"{row.get('method', '')} {row.get('path', '')}"
+    words += f": {row['what']}" if "what" in row else ""
+    return f"{words} (x{row['count']})" if "count" in row else words
+
+
 def _row(row: Json) -> list[str]:
     return [
         str(row.get("time", ""))[:19].replace("T", " "),
         str(row.get("who", "")).removeprefix("account "),
         str(row.get("address", "")),
         "" if row.get("allowed") and int(row.get("code", 200)) < 400 else str(row.get("code", "")),
-        f"{row.get('method', '')} {row.get('path', '')}" + (f" (x{row['count']})" if "count" in row else ""),
+        _did(row),
         str(row.get("reason", "")),
     ]

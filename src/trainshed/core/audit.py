@@ -27,6 +27,7 @@ class AuditRow:
     project: str  # empty: it concerns the whole server
     code: int  # of the answer
     reason: str = ""  # why it was refused
+    what: str = ""  # what was changed, where the path does not tell it
     count: int = 1  # of calls that were refused alike
 
     @property

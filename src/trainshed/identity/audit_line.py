@@ -6,13 +6,13 @@ from datetime import datetime
 
 from trainshed.core.audit import AuditRow
 
-_MOST_TEXT = 1000  # characters of a path or a reason
+_MOST_TEXT = 1000  # characters of a path, of what was changed, or of a reason
 _LEFT_OUT: dict[str, object] = {"count": 1}  # values that say nothing, beside empty texts
 
 
 def line_of(row: AuditRow) -> bytes:
     fields = asdict(row) | {"at": row.at.isoformat()}
-    fields |= {"path": row.path[:_MOST_TEXT], "reason": row.reason[:_MOST_TEXT]}
+    fields |= {name: str(fields[name])[:_MOST_TEXT] for name in ("path", "what", "reason")}
     told = {name: value for name, value in fields.items() if value not in ("", _LEFT_OUT.get(name))}
     return json.dumps(told).encode() + b"\n"
 
@@ -21,7 +21,7 @@ def row_of(line: bytes) -> AuditRow:
     """Raises ValueError for a line that was cut off or damaged."""
     try:
         fields = json.loads(line)
-        names = ("token", "address", "verb", "path", "permission", "project", "reason")
+        names = ("token", "address", "verb", "path", "permission", "project", "what", "reason")
         return AuditRow(
             at=datetime.fromisoformat(str(fields["at"])),
             who=str(fields["who"]),

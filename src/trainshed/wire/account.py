@@ -197,6 +197,7 @@ def render_audit_row(row: AuditRow) -> Json:
         "address": row.address,
         "method": row.verb,
         "path": row.path,
+        **({"what": row.what} if row.what else {}),
         "permission": row.permission,
         **({"project": row.project} if row.project else {}),
         "allowed": row.is_allowed,
