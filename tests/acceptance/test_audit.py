@@ -168,3 +168,32 @@ def test_signing_in_and_out_is_written_down_with_who_it_was_or_why_not(team: Tea
     before = team.rows("owner")
     team.ask("", "POST", "/v1/console:signOut", {}, **own)
     assert team.rows("owner") == before
+
+
+def test_rows_of_accounts_name_what_was_changed(team: Team):
+    def told(verb: str, path: str, body: object = None) -> tuple[str, Any]:
+        answer = team.ask("owner", verb, path, body)
+        assert answer.status == 200, answer.body
+        return team.newest().get("what", ""), answer.json
+
+    assert told("POST", "/v1/accounts", {"name": "max"})[0] == "adds max"
+    assert told("PATCH", "/v1/accounts/max", {"disabled": True})[0] == "disables max"
+    assert told("PATCH", "/v1/accounts/max", {"disabled": False})[0] == "enables max"
+    assert told("PUT", "/v1/groups/crew", {"members": ["max", "ann"]})[0] == "adds ann, max"
+    assert told("PUT", "/v1/groups/crew", {"members": ["bob", "ann"]})[0] == "adds bob; removes max"
+
+    def policy(place: str, role: str) -> str:
+        bindings = [{"role": role, "members": ["group:crew"]}]
+        return told("POST", f"/v1/{place}:setIamPolicy", {"policy": {"bindings": bindings}})[0]
+
+    assert policy("projects/new", "viewer") == "in new: gives viewer to group:crew"
+    assert (
+        policy("projects/new", "admin") == "in new: gives admin to group:crew; takes viewer from group:crew"
+    )
+    assert policy("projects/new", "admin") == ""
+    assert policy("server", "viewer") == "everywhere: gives viewer to group:crew"
+    limits = {"account": "max", "role": "viewer", "projects": ["vision"]}
+    what, made = told("POST", "/v1/tokens", limits)
+    assert what == f"makes token {made['id']} of max (viewer, vision)"
+    assert told("DELETE", f"/v1/tokens/{made['id']}")[0] == f"revokes token {made['id']} of max"
+    assert f"revokes token {made['id']} of max" in team.server.cli("audit").stdout

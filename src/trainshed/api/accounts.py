@@ -1,5 +1,6 @@
 """accounts, groups, tokens, roles and the audit log: who may come in, what they may do, and what they did."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json, Method, row
@@ -37,7 +38,9 @@ class AccountHandlers:
         return {"accounts": rows}
 
     async def create(self, call: Call) -> Json:
-        return wire.render_account(self.accounts.add(*wire.parse_account(call.body)))
+        account = self.accounts.add(*wire.parse_account(call.body))
+        call.trace.what = f"adds {account.name}"
+        return wire.render_account(account)
 
     async def get(self, call: Call) -> Json:
         directory = self.accounts.directory
@@ -47,7 +50,12 @@ class AccountHandlers:
     async def update(self, call: Call) -> Json:
         account = self.accounts.directory.account(call.path["account"])
         change = wire.parse_account_change(call.body, call.query.get("updateMask", ""), account)
-        return wire.render_account(self.accounts.update(account.name, change))
+        updated = self.accounts.update(account.name, change)
+        done = ["renames"] if change.display_name is not None else []
+        if change.is_disabled is not None:
+            done.append("disables" if change.is_disabled else "enables")
+        call.trace.what = f"{' and '.join(done)} {account.name}" if done else ""
+        return wire.render_account(updated)
 
     async def unlink(self, call: Call) -> Json:
         return wire.render_account(self.accounts.unlink(call.path["account"]))
@@ -63,7 +71,9 @@ class AccountHandlers:
 
     async def set_group(self, call: Call) -> Json:
         name = call.path["group"]
+        before = self.accounts.directory.groups.get(name, frozenset())
         members = self.accounts.set_group(name, wire.parse_group(call.body))
+        call.trace.what = _changed("adds", members - before, "removes", before - members)
         return wire.render_group(name, members, self.accounts.directory.grants_to(name))
 
     async def remove_group(self, call: Call) -> Json:
@@ -75,7 +85,17 @@ class AccountHandlers:
 
     async def set_policy(self, call: Call) -> Json:
         project = _project(call)
+        before = self.accounts.policy(project)[0]
         self.accounts.set_policy(project, *wire.parse_policy(call.body, project))
+        after = self.accounts.policy(project)[0]
+        changed = _changed(
+            "gives",
+            (f"{grant.role} to {grant.member}" for grant in set(after) - set(before)),
+            "takes",
+            (f"{grant.role} from {grant.member}" for grant in set(before) - set(after)),
+        )
+        where = "everywhere" if project == EVERYWHERE else f"in {project}"
+        call.trace.what = f"{where}: {changed}" if changed else ""
         return await self.policy(call)
 
     async def tokens(self, call: Call) -> Json:
@@ -85,10 +105,14 @@ class AccountHandlers:
     async def make_token(self, call: Call) -> Json:
         """The only answer that has the token itself."""
         token, text = self.accounts.make_token(call.principal, wire.parse_token(call.body))
+        limits = ", ".join((*([token.role] if token.role else []), *token.projects))
+        call.trace.what = f"makes token {token.id} of {token.account}{f' ({limits})' if limits else ''}"
         return wire.render_token(token) | {"token": text}
 
     async def revoke(self, call: Call) -> Json:
+        known = self.accounts.directory.tokens.get(call.path["token"])
         self.accounts.revoke(call.principal, call.path["token"])
+        call.trace.what = f"revokes token {known.id} of {known.account}" if known is not None else ""
         return {}
 
     async def audited(self, call: Call) -> Json:
@@ -108,6 +132,11 @@ class AccountHandlers:
         )
         rows: Json = {"rows": [wire.render_audit_row(item) for item in page.rows]}
         return rows | call.pages.render("rows", (), page.next_place, mark)
+
+
+def _changed(more: str, added: Iterable[str], less: str, removed: Iterable[str]) -> str:
+    changes = ((more, sorted(added)), (less, sorted(removed)))
+    return "; ".join(f"{verb} {', '.join(names)}" for verb, names in changes if names)
 
 
 def _project(call: Call) -> str:
