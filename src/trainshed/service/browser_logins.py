@@ -75,9 +75,9 @@ class BrowserLogins:
         """A code for a person to allow, wherever they have a browser."""
         _check(request)
         self._forget()
-        of_address = sum(login.address == address for login in self._waiting.values())
-        if len(self._waiting) >= MOST_WAITING or of_address >= MOST_OF_ADDRESS:
-            raise Exhausted("Too many logins wait to be allowed: try again in some minutes.")
+        waiting = list(self._waiting.values())
+        self._make_room([login for login in waiting if login.address == address], MOST_OF_ADDRESS)
+        self._make_room(waiting, MOST_WAITING)
         letters = [secrets.choice(_LETTERS) for _ in range(8)]
         code = f"{''.join(letters[:4])}-{''.join(letters[4:])}"
         login = WaitingLogin(code, request, address, self.accounts.clock.now() + PATIENCE)
@@ -123,6 +123,15 @@ class BrowserLogins:
         is_session = self.accounts.directory.token(allowed.token).is_session
         title = f"{allowed.request.title} ({'OIDC' if is_session else 'console'})"
         return self.accounts.make_token(principal, TokenRequest(title=title, lifetime=self.lifetime))
+
+    def _make_room(self, waiting: list[WaitingLogin], most: int) -> None:
+        """For one more among these, the oldest first. Refusing it would let anybody keep others out."""
+        if len(waiting) < most:
+            return
+        oldest = next((login for login in waiting if login.allowed_by is None), None)
+        if oldest is None:
+            raise Exhausted("Too many logins were allowed and not fetched yet: try again in some minutes.")
+        self._waiting.pop(oldest.code, None)
 
     def _forget(self) -> None:
         now = self.accounts.clock.now()

@@ -22,6 +22,7 @@ from trainshed.service.accounts import AccountKind, AccountService
 from trainshed.service.browser_logins import (
     LIFE,
     MOST_OF_ADDRESS,
+    MOST_WAITING,
     PATIENCE,
     BrowserLogins,
     LoginRequest,
@@ -135,11 +136,25 @@ def test_a_refused_or_old_login_by_code_is_gone(house: House):
         house.logins.allow_code(house.ann, login.code)
 
 
-def test_one_machine_cannot_take_all_places(house: House):
-    for _ in range(MOST_OF_ADDRESS):
-        house.logins.ask(REQUEST, "10.0.0.7")
-    with pytest.raises(Exhausted):
-        house.logins.ask(REQUEST, "10.0.0.7")
-    assert house.logins.ask(REQUEST, "10.0.0.8")
-    house.clock.time += PATIENCE
-    assert house.logins.ask(REQUEST, "10.0.0.7")
+def test_the_oldest_login_that_nobody_allowed_makes_room_for_the_next_of_its_address(house: House):
+    elsewhere = house.logins.ask(REQUEST, "10.0.0.8")
+    asked = [house.logins.ask(REQUEST, "10.0.0.7") for _ in range(MOST_OF_ADDRESS)]
+    house.logins.allow_code(house.ann, asked[0].code)
+    newest = house.logins.ask(REQUEST, "10.0.0.7")
+    with pytest.raises(NotFound):
+        house.logins.waiting(asked[1].code)
+    for login in (elsewhere, asked[0], *asked[2:], newest):
+        assert house.logins.waiting(login.code) is login
+    assert house.logins.redeem_code(asked[0].code, VERIFIER) is not None
+
+
+def test_so_many_logins_wait_and_no_more(house: House):
+    asked = [house.logins.ask(REQUEST, f"10.0.0.{n}") for n in range(MOST_WAITING)]
+    house.logins.ask(REQUEST, "10.0.1.1")
+    with pytest.raises(NotFound):
+        house.logins.waiting(asked[0].code)
+    for login in asked[1 : MOST_OF_ADDRESS + 1]:
+        login.address = "10.0.1.2"
+        house.logins.allow_code(house.ann, login.code)
+    with pytest.raises(Exhausted, match="not fetched"):
+        house.logins.ask(REQUEST, "10.0.1.2")
