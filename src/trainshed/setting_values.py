@@ -213,6 +213,19 @@ def subnets(text: str) -> str:
     return text
 
 
+def network(text: str) -> str:
+    """An address or a network of either kind."""
+    import ipaddress
+
+    try:
+        ipaddress.ip_network(text)
+    except ValueError as error:
+        raise SettingsError(
+            f"{text!r} is neither an address nor a network; write 10.0.0.7 or 10.0.0.0/8"
+        ) from error
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class MailServer:
     host: str

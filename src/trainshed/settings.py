@@ -79,6 +79,14 @@ class Settings:
     allowed_hosts: tuple[str, ...] = setting(
         (), str, "NAME", "Another host name to answer to.", flag="--allowed-host", many=True
     )
+    trusted_proxies: tuple[str, ...] = setting(
+        (),
+        values.network,
+        "ADDRESS",
+        "A proxy, or a network of them, whose X-Forwarded-For says where calls come from.",
+        flag="--trusted-proxy",
+        many=True,
+    )
     tls: bool = setting(
         False, values.switch, "", "Speak TLS, with a certificate of the home's own authority or these files."
     )

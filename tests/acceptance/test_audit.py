@@ -197,3 +197,13 @@ def test_rows_of_accounts_name_what_was_changed(team: Team):
     assert what == f"makes token {made['id']} of max (viewer, vision)"
     assert told("DELETE", f"/v1/tokens/{made['id']}")[0] == f"revokes token {made['id']} of max"
     assert f"revokes token {made['id']} of max" in team.server.cli("audit").stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "address"), [((), "127.0.0.1"), (("--trusted-proxy", "127.0.0.0/8"), "192.0.2.7")]
+)
+def test_the_address_is_that_of_the_caller_where_the_proxy_is_trusted(flags: tuple[str, ...], address: str):
+    with LiveServer(*flags) as server:
+        forwarded = {"X-Forwarded-For": "6.6.6.6, 192.0.2.7"}
+        assert server.request("POST", "/v1/accounts", {"name": "ann"}, headers=forwarded).status == 200
+        assert server.get("/v1/audit")["rows"][0]["address"] == address

@@ -77,7 +77,7 @@ class _App:
         connection, target = HTTPConnection(scope), request_target(scope)
         headers = connection.headers
         await receive()  # the connect message
-        trace = Trace(_client(connection), SOCKET, target.shown_path)
+        trace = Trace(self._gate.address(connection), SOCKET, target.shown_path)
         match = self._match(SOCKET, target)
         if (sentence := self._foreign(headers, False)) is not None:
             await self._refused(Forbidden(sentence), match, trace)(scope, receive, send)
@@ -108,7 +108,7 @@ class _App:
     async def _answer(self, request: Request) -> Response:
         target = request_target(request.scope)
         match = self._match(request.method, target)
-        trace = Trace(_client(request), request.method, target.shown_path)
+        trace = Trace(self._gate.address(request), request.method, target.shown_path)
         # First, and for every method: no foreign web page may reach the API.
         sentence = self._foreign(request.headers, match is not None and match[0].method.page)
         if sentence is not None:
@@ -223,10 +223,6 @@ def _query(asked: HTTPConnection, method: Method) -> Mapping[str, str]:
     if method.storage or not any("_" in name for name in given):
         return given
     return {camel(name): value for name, value in given.items()} | dict(given)
-
-
-def _client(connection: HTTPConnection) -> str:
-    return connection.client.host if connection.client else ""
 
 
 async def _body(request: Request, method: Method) -> Json:

@@ -6,9 +6,11 @@ the token; for other methods it does not. A job has a token of its own, in the a
 it, in the header. Only the storage API accepts it. A browser that is signed in sends its session as a cookie.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from starlette.requests import HTTPConnection
 
 from trainshed.api.audit_trail import AuditTrail
 from trainshed.api.call import Method
@@ -68,6 +70,15 @@ class RequestGate:
     browsers: BrowserSessions | None = None  # None: sessions open nothing here
     audit: AuditTrail | None = None  # None: nothing is written down
     rights: PresentRights = UNCHANGING
+    # The address of a caller, of who connected and X-Forwarded-For; None: who connects is the caller.
+    caller: Callable[[str, str], str] | None = None
+
+    def address(self, connection: HTTPConnection) -> str:
+        """Where a call comes from."""
+        peer = connection.client.host if connection.client else ""
+        if self.caller is None:
+            return peer
+        return self.caller(peer, ",".join(connection.headers.getlist("x-forwarded-for")))
 
     async def enter(self, target: AdmittedRequest, headers: Mapping[str, str], method: Method) -> Principal:
         """The caller; Unauthenticated or Forbidden where the credentials are wrong."""

@@ -15,6 +15,7 @@ from trainshed.identity.directory_file import DirectoryFile
 from trainshed.identity.ended_sessions import EndedSessions
 from trainshed.identity.job_token import SignedJobTokens
 from trainshed.identity.open import NoAuthentication
+from trainshed.identity.proxies import TrustedProxies
 from trainshed.identity.session import SignedSessions
 from trainshed.identity.token import TokenFile
 from trainshed.identity.token_uses import TokenUses
@@ -61,6 +62,7 @@ def make_access(shared: SharedParts, storage: Storage) -> Access:
         BrowserSessions(sessions, shared.clock),
         AuditTrail(audit, shared.clock, lambda: bool(directories.directory.accounts)),
         people,
+        TrustedProxies(settings.trusted_proxies).caller if settings.trusted_proxies else None,
     )
     return Access(
         service=service,

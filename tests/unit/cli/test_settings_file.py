@@ -24,6 +24,7 @@ processes_per_replica = 500
 run_as = "200000-200999"
 log_quota = 1000
 allowed_hosts = ["a.example", "b.example"]
+trusted_proxies = ["10.0.0.7", "2001:db8::/32"]
 tls = true
 tls_cert = "/etc/tls/fullchain.pem"
 tls_key = "/etc/tls/privkey.pem"
