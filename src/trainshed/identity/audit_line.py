@@ -13,8 +13,8 @@ _LEFT_OUT: dict[str, object] = {"count": 1}  # values that say nothing, beside e
 def line_of(row: AuditRow) -> bytes:
     fields = asdict(row) | {"at": row.at.isoformat()}
     fields |= {name: str(fields[name])[:_MOST_TEXT] for name in ("path", "what", "reason")}
-    told = {name: value for name, value in fields.items() if value not in ("", _LEFT_OUT.get(name))}
-    return json.dumps(told).encode() + b"\n"
+    written = {name: value for name, value in fields.items() if value not in ("", _LEFT_OUT.get(name))}
+    return json.dumps(written).encode() + b"\n"
 
 
 def row_of(line: bytes) -> AuditRow:

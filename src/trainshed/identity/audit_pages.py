@@ -63,10 +63,10 @@ def _first_look(query: AuditQuery) -> Callable[[bytes], bool]:
 
     def may_fit(line: bytes) -> bool:
         if projects is not None:
-            found = _PROJECT.search(line)
-            if not is_of_project(found[1] if found else b'""'):
+            project = _PROJECT.search(line)
+            if not is_of_project(project[1] if project else b'""'):
                 return False
-        if query.who and not ((found := _WHO.search(line)) and is_of_who(found[1])):
+        if query.who and not ((who := _WHO.search(line)) and is_of_who(who[1])):
             return False
         return not query.only_refused or _REFUSED.search(line) is not None
 
