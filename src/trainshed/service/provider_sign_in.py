@@ -13,6 +13,7 @@ import re
 import secrets
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from urllib.parse import unquote
 
 from trainshed.core.directory import AccessToken, Account, Directory, digest_of
 from trainshed.core.errors import Forbidden
@@ -133,8 +134,9 @@ class ProviderSignIns:
 
 def page_of_console(page: str) -> str:
     """The page, where it is one of the console; else the first one. So nobody is led elsewhere."""
-    fits = len(page) <= MOST_PAGE and _PAGE.fullmatch(page) and ".." not in page and "//" not in page
-    return page if fits else FIRST_PAGE
+    path = unquote(page.partition("?")[0])  # a browser takes %2e%2e for .. too
+    leads_away = any(mark in text for text in (page, path) for mark in ("..", "//", "\\"))
+    return page if len(page) <= MOST_PAGE and _PAGE.fullmatch(page) and not leads_away else FIRST_PAGE
 
 
 def _same(given: str, right: str) -> bool:

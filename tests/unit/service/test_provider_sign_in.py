@@ -197,6 +197,11 @@ async def test_a_session_ends_with_its_account(house: House):
         "/console//evil.example",
         "/console/\\evil.example",
         "/console/../signin",
+        "/console/%2e%2e/storage/v1/b/x/o/y?alt=media",
+        "/console/%2E./signin",
+        "/console/.%2e/signin",
+        "/console/%2f/evil.example",
+        "/console/%5cevil.example",
         "/console/%0d%0aset-cookie: a=b",
         "/console/\r\nset-cookie: a=b",
         "javascript:alert(1)",
@@ -212,5 +217,9 @@ async def test_nobody_is_led_away_from_the_console(house: House, page: str):
 
 
 def test_pages_of_the_console_are_kept():
-    for page in ("/console/jobs/p/us-central1/7/logs?task=workerpool0-0", "/console/login?code=BCDF-GHJK"):
+    for page in (
+        "/console/jobs/p/us-central1/7/logs?task=workerpool0-0",
+        "/console/login?code=BCDF-GHJK",
+        "/console/buckets/my%20pictures?path=a%2F%2Fb",
+    ):
         assert page_of_console(page) == page
