@@ -21,6 +21,13 @@ def anonymous(server: LiveServer, verb: str, path: str, body: object = None, **h
     return server.request(verb, path, body, headers=sent, token=None)
 
 
+@pytest.fixture(scope="module")
+def behind_a_proxy() -> Iterator[LiveServer]:
+    names = ("--public-url", "https://gpu.example", "--allowed-host", "gpu.example")
+    with LiveServer("--engine", "none", *names) as live:
+        yield live
+
+
 def ticket(server: LiveServer) -> str:
     return server.request("POST", "/v1/console:ticket", {}).json["ticket"]
 
@@ -67,6 +74,21 @@ def test_a_session_works_from_pages_of_the_server_only(server: LiveServer):
     ):
         assert anonymous(server, "GET", path, Cookie=cookie, **foreign).status == 403, foreign
         assert anonymous(server, "POST", path, {}, Cookie=cookie, **foreign).status == 403, foreign
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_secure"),
+    [("https://gpu.example", True), ("", True), ("http://gpu.example", False)],
+    ids=["by the proxy", "by who sends no origin", "past the proxy"],
+)
+def test_behind_a_proxy_with_tls_a_session_is_sent_over_tls_only(
+    behind_a_proxy: LiveServer, origin: str, is_secure: bool
+):
+    told = {"Host": "gpu.example", **({"Origin": origin} if origin else {})}
+    body = {"token": behind_a_proxy.token}
+    for path in ("signIn", "signOut"):
+        answer = anonymous(behind_a_proxy, "POST", f"/v1/console:{path}", body, **told)
+        assert answer.headers["set-cookie"].endswith("; Secure") is is_secure, path
 
 
 def test_signing_out_takes_the_cookie_away(server: LiveServer):

@@ -35,6 +35,7 @@ class ConsoleHandlers:
     version: str
     last_hint: Callable[[], str]  # the id after which a page listens
     provider: str = ""  # what people call the provider they may sign in with
+    public_url: str = ""  # the server's address as people reach it, where that is another one
 
     async def page(self, call: Call) -> Reply:
         address = call.path.get("page", "")
@@ -83,12 +84,21 @@ class ConsoleHandlers:
         else:
             session = self.sign_ins.with_token(request.token)
         call.trace.who = self.sign_ins.signed_in({session.cookie: session.word})
-        return _with_cookie(call, session)
+        return self._with_cookie(call, session)
 
     async def sign_out(self, call: Call) -> Reply:
         brought = cookies(call.headers.get("cookie", ""))
         call.trace.who = self.sign_ins.signed_in(brought)
-        return _with_cookie(call, self.sign_ins.sign_out(brought))
+        return self._with_cookie(call, self.sign_ins.sign_out(brought))
+
+    def _with_cookie(self, call: Call, session: BrowserSession) -> RawAnswer:
+        # A proxy may speak TLS with the browser and none with this server: the browser itself says what it
+        # speaks, by the Origin that was compared, and else the settings do.
+        address = call.headers.get("origin", "") or self.public_url
+        is_secure = any(text.startswith("https:") for text in (address, call.base_url))
+        cookie = session_cookie(session, is_secure=is_secure)
+        headers = {"content-type": "application/json", "set-cookie": cookie, "cache-control": "no-store"}
+        return RawAnswer(b"{}", headers=headers)
 
 
 def policy(inline_scripts: tuple[str, ...]) -> str:
@@ -102,15 +112,8 @@ def _file_answer(call: Call, file: ConsoleFile, headers: Mapping[str, str]) -> R
     return RawAnswer(file.content, headers=told)
 
 
-def _with_cookie(call: Call, session: BrowserSession) -> RawAnswer:
-    cookie = session_cookie(session, call.base_url)
-    return RawAnswer(
-        b"{}", headers={"content-type": "application/json", "set-cookie": cookie, "cache-control": "no-store"}
-    )
-
-
-def session_cookie(session: BrowserSession, base_url: str) -> str:
+def session_cookie(session: BrowserSession, *, is_secure: bool) -> str:
     # Of this site alone: a link from elsewhere opens the page, whose own requests then carry the cookie.
     age = int(session.lasts.total_seconds())
     cookie = f"{session.cookie}={session.word}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict"
-    return f"{cookie}; Secure" if base_url.startswith("https:") else cookie
+    return f"{cookie}; Secure" if is_secure else cookie

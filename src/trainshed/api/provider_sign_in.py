@@ -57,7 +57,7 @@ class ProviderSignInHandlers:
             call.trace.who, call.trace.reason = ANONYMOUS, error.message
             return answer
         call.trace.who = Principal(PrincipalKind.ACCOUNT, signed_in.account, token=signed_in.token)
-        cookie = session_cookie(signed_in.session, address)
+        cookie = session_cookie(signed_in.session, is_secure=address.startswith("https:"))
         return RawAnswer(status=303, headers={"location": signed_in.page, "set-cookie": cookie, **_UNSTORED})
 
     @property

@@ -98,6 +98,7 @@ def make_api(
     sign_ins = SignInService(gate.authenticator, access.sessions, shared.clock, access.accounts.end_session)
     handlers = make_handlers(services, studies, job_hints, sign_ins, access.accounts, notices)
     others = dialect_methods(services, studies)
+    handlers.console.public_url = shared.settings.public_url
     if shared.settings.oidc_issuer:
         others = (*others, *add_provider(shared, access, handlers))
     hosts = own_hosts(shared)
