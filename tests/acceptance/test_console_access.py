@@ -8,6 +8,7 @@ import pytest
 from tests.live import Answer, LiveServer
 
 PAGE = {"Sec-Fetch-Site": "same-origin"}
+USERS = {"role": "user", "members": ["user:ann", "user:eve"]}
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,35 @@ def test_a_ticket_becomes_a_session_once(server: LiveServer):
     assert anonymous(server, "GET", "/v1/server", Cookie=cookie.split(";")[0], **PAGE).status == 200
     again = anonymous(server, "POST", "/v1/console:signIn", {"ticket": word})
     assert again.status == 403 and "was used" in again.json["error"]["message"]
+
+
+def test_a_ticket_of_somebody_else_replaces_no_session_unasked(server: LiveServer):
+    for name in ("ann", "eve"):
+        server.post("/v1/accounts", {"name": name})
+    ann, eve = (server.post("/v1/tokens", {"account": name})["token"] for name in ("ann", "eve"))
+
+    def entered(token: str, cookie: str, **more: object) -> Answer:
+        word = server.request("POST", "/v1/console:ticket", {}, token=token).json["ticket"]
+        body = {"ticket": word, **more}
+        answer = anonymous(server, "POST", "/v1/console:signIn", body, Cookie=cookie, **PAGE)
+        if "set-cookie" not in answer.headers:  # being asked costs no ticket
+            assert (
+                anonymous(server, "POST", "/v1/console:signIn", {**body, "replaceSession": True}).status
+                == 200
+            )
+        return answer
+
+    server.post("/v1/projects/p:setIamPolicy", {"policy": {"bindings": [USERS]}})
+    own = session(server, token=ann).partition(";")[0]
+    asked = entered(eve, own)
+    assert asked.json == {"signedInAs": "ann", "ticketOf": "eve"} and "set-cookie" not in asked.headers
+    assert entered(server.token, own).json["ticketOf"] == "the owner of the server"
+    assert entered(ann, own).headers["set-cookie"]
+    assert entered(eve, "").headers["set-cookie"]
+    assert entered(eve, own.replace("=", "=1")).headers["set-cookie"]
+    cookie = entered(eve, own, replaceSession=True).headers["set-cookie"].partition(";")[0]
+    me = anonymous(server, "GET", "/v1/accounts:me", Cookie=cookie, **PAGE)
+    assert me.json["name"] == "eve"
 
 
 def test_the_token_becomes_a_session_and_a_wrong_one_does_not(server: LiveServer):

@@ -6,11 +6,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.asked_studies import asked_study
 from tests.browser.addresses import ADDRESSES, JOB, REFUSALS, pages, visit
-from tests.browser.page import ON_BOTH_SCREENS, Complaints, Screen, open_context, screenshot
+from tests.browser.page import ON_BOTH_SCREENS, Complaints, Screen, axe, open_context, screenshot
 from tests.live import JOBS, LiveServer, pool, python
 
 MARKUP = "<script>window.attacked = 1</script><img src=x onerror='window.attacked = 2'>"
@@ -187,6 +187,39 @@ def test_a_ticket_opens_one_browser_once_and_leaves_the_address(
         expect(page.get_by_role("alert")).to_contain_text("unknown or was used")
         expect(page.get_by_label("Your token, or the server's")).to_be_visible()
         assert thief.cookies() == []
+
+
+def test_a_link_of_somebody_else_asks_before_it_signs_in_as_them(console: Page, server: LiveServer):
+    server.post("/v1/accounts", {"name": "eve"})
+    server.post(
+        "/v1/server:setIamPolicy", {"policy": {"bindings": [{"role": "user", "members": ["user:eve"]}]}}
+    )
+    token = server.post("/v1/tokens", {"account": "eve"})["token"]
+
+    def name() -> str:
+        return str(
+            console.evaluate("fetch('/v1/accounts:me').then(answer => answer.json()).then(me => me.name)")
+        )
+
+    def follow_link() -> Locator:
+        path = server.request("POST", "/v1/console:ticket", {}, token=token).json["path"]
+        console.goto("/console/machines")
+        console.goto(path)
+        question = console.get_by_role("dialog", name="Sign in as somebody else?")
+        expect(question).to_contain_text("You are signed in as the owner of the server.")
+        expect(question).to_contain_text("signs you in as eve")
+        assert "ticket" not in console.url and name() == "owner"
+        return question
+
+    follow_link().get_by_role("button", name="Keep").click()
+    expect(console.get_by_role("navigation", name="Pages")).to_be_visible()
+    assert name() == "owner"
+    question = follow_link()
+    assert axe(console) == []
+    question.get_by_role("button", name="Sign in as eve").click()
+    expect(console.get_by_role("navigation", name="Pages")).to_be_visible()
+    assert name() == "eve"
+    server.request("DELETE", "/v1/accounts/eve")
 
 
 def test_an_invented_ticket_opens_nothing(visitor: Page, no_complaints: Complaints):

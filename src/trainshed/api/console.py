@@ -12,6 +12,7 @@ from trainshed.api.call import Call, Json, RawAnswer, Reply
 from trainshed.api.request_gate import cookies
 from trainshed.console import ConsoleFile
 from trainshed.core.errors import Invalid, NotFound, Violation
+from trainshed.core.permission import Principal, PrincipalKind
 from trainshed.service.sign_in import BrowserSession, SignInService
 from trainshed.wire.scalars import time_text
 from trainshed.wire.sign_in import parse_sign_in
@@ -80,6 +81,8 @@ class ConsoleHandlers:
         if bool(request.ticket) == bool(request.token):
             raise Invalid((Violation("ticket", "must be given, or token; not both."),))
         if request.ticket:
+            if not request.replace_session and (question := self._question(call, request.ticket)):
+                return question
             session = self.sign_ins.with_ticket(request.ticket)
         else:
             session = self.sign_ins.with_token(request.token)
@@ -90,6 +93,14 @@ class ConsoleHandlers:
         brought = cookies(call.headers.get("cookie", ""))
         call.trace.who = self.sign_ins.signed_in(brought)
         return self._with_cookie(call, self.sign_ins.sign_out(brought))
+
+    def _question(self, call: Call, ticket: str) -> Json | None:
+        """Who is signed in already, where it is somebody else: anybody can send a link with their ticket."""
+        present = self.sign_ins.signed_in(cookies(call.headers.get("cookie", "")))
+        other = self.sign_ins.meant_by(ticket)
+        if present is None or other is None or (present.kind, present.id) == (other.kind, other.id):
+            return None
+        return {"signedInAs": _name(present), "ticketOf": _name(other)}
 
     def _with_cookie(self, call: Call, session: BrowserSession) -> RawAnswer:
         # A proxy may speak TLS with the browser and none with this server: the browser itself says what it
@@ -110,6 +121,10 @@ def _file_answer(call: Call, file: ConsoleFile, headers: Mapping[str, str]) -> R
     if "gzip" in call.headers.get("accept-encoding", ""):
         return RawAnswer(file.packed, headers={**told, "content-encoding": "gzip"})
     return RawAnswer(file.content, headers=told)
+
+
+def _name(principal: Principal) -> str:
+    return principal.id if principal.kind is PrincipalKind.ACCOUNT else f"the {principal.kind} of the server"
 
 
 def session_cookie(session: BrowserSession, *, is_secure: bool) -> str:

@@ -8,11 +8,12 @@ import { listenAfter, useServerAway } from "./lib/hints.js";
 import { JOB_TABS } from "./lib/job-tabs.js";
 import { knownKeys, useKeys } from "./lib/keys.js";
 import { chooseProject, ownProject, ownProjects, setProjects } from "./lib/own-project.js";
-import { Dialog } from "./parts/dialog.js";
+import { Confirm, Dialog } from "./parts/dialog.js";
 import { load, Module } from "./parts/module.js";
 import { Failure, Loading } from "./parts/notice.js";
 
 /** @typedef {import("./lib/address.js").Address} Address */
+/** @typedef {{ticket: string, signedInAs: string, ticketOf: string}} OtherPerson whom a ticket would sign in */
 
 const NAVIGATION = [
   { name: "jobs", title: "Jobs", key: "g j" },
@@ -179,6 +180,7 @@ function App() {
   const [isSignedIn, setSignedIn] = useState(/** @type {boolean | null} */ (null));
   const [problem, setProblem] = useState("");
   const [SignIn, setSignIn] = useState(/** @type {any} */ (null));
+  const [other, setOther] = useState(/** @type {OtherPerson | null} */ (null));
   const check = async () => {
     try {
       const { lastHint, projects } = await (takeFirstAnswer() ?? get("/v1/server"));
@@ -203,23 +205,43 @@ function App() {
       isChecking = false;
     };
     addEventListener(SIGNED_OUT, recheck);
-    enterByTicket().then(() => recheck(), (error) => {
+    enterByTicket().then((person) => (person ? setOther(person) : recheck()), (error) => {
       setProblem(error.message);
       recheck();
     });
     return () => removeEventListener(SIGNED_OUT, recheck);
   }, []);
+  if (other) return html`<${AskForOther} other=${other} onStay=${() => (setOther(null), check())} />`;
   if (isSignedIn) return html`<${Console} />`;
   if (isSignedIn === false && SignIn) return html`<${SignIn} problem=${problem} onSignedIn=${check} />`;
   return html`<${Loading} words="Asking the server" />`;
 }
 
-/** A ticket in the address is exchanged for a session, and leaves the address and the history at once. */
+/**
+ * Anybody can send a link with a ticket of their own: what one does then would be done in their name.
+ * @param {{other: OtherPerson, onStay: () => void}} props
+ */
+function AskForOther({ other, onStay }) {
+  const [failure, setFailure] = useState(/** @type {Error | null} */ (null));
+  const change = () =>
+    post("/v1/console:signIn", { ticket: other.ticket, replaceSession: true }).then(() => location.reload(), setFailure);
+  return html`<${Confirm} title="Sign in as somebody else?" deed=${`Sign in as ${other.ticketOf}`} onYes=${change} onClose=${onStay}>
+    <p>You are signed in as <strong>${other.signedInAs}</strong>. This link signs you in as <strong>${other.ticketOf}</strong>.</p>
+    <p>Go on only if you opened it yourself, as by <code>trainshed console</code>.</p>
+    ${failure && html`<${Failure} error=${failure} />`}
+  <//>`;
+}
+
+/**
+ * A ticket in the address is exchanged for a session, and leaves the address and the history at once.
+ * @returns {Promise<OtherPerson | null>} where somebody else is signed in, who is to be asked
+ */
 async function enterByTicket() {
   const found = /^#ticket=(.+)$/.exec(location.hash);
-  if (!found) return;
+  if (!found) return null;
   history.replaceState(null, "", location.pathname + location.search);
-  await post("/v1/console:signIn", { ticket: found[1] });
+  const answer = await post("/v1/console:signIn", { ticket: found[1] });
+  return answer.ticketOf ? { ticket: found[1], ...answer } : null;
 }
 
 wear(localStorage.getItem(THEME) ?? "");

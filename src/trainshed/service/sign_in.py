@@ -37,12 +37,18 @@ class SignInService:
     def with_ticket(self, ticket: str) -> BrowserSession:
         return self.session_of(self._tickets.redeem(ticket, self.clock.now()))
 
+    def meant_by(self, ticket: str) -> Principal | None:
+        """Whose session the ticket would give, which it does not yet."""
+        return self._of(self.session_of(self._tickets.look(ticket, self.clock.now())).word)
+
     def with_token(self, token: str) -> BrowserSession:
         return self.session_of(self.authenticator.authenticate(f"Bearer {token}").token)
 
     def signed_in(self, cookies: Mapping[str, str]) -> Principal | None:
         """Whose session it is; None where it is nobody's."""
-        word = cookies.get(self.sessions.cookie, "")
+        return self._of(cookies.get(self.sessions.cookie, ""))
+
+    def _of(self, word: str) -> Principal | None:
         return self.sessions.principal(word, self.clock.now()) if word else None
 
     def sign_out(self, cookies: Mapping[str, str]) -> BrowserSession:

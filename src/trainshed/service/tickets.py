@@ -33,7 +33,13 @@ class Tickets(Generic[T]):
 
     def redeem(self, word: str, now: datetime) -> T:
         """What the ticket is worth. It cannot be used again."""
-        issued = self._issued.pop(word, None)
+        worth = self.look(word, now)
+        del self._issued[word]
+        return worth
+
+    def look(self, word: str, now: datetime) -> T:
+        """The same, and it can be used still."""
+        issued = self._issued.get(word)
         if issued is None:
             raise Forbidden(f"This ticket for {self._purpose} is unknown or was used; ask for another.")
         worth, until = issued
