@@ -16,7 +16,7 @@ Where shares are set, a job needs room in its share too (`core/share_cycle.py`),
 share is held up by no head that has none.
 """
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,7 +31,7 @@ from trainshed.core.place import Room, Way, capacity, eligible, needs, placed, t
 from trainshed.core.refusal import Refusal, in_words
 from trainshed.core.shape import Kind, Shape, Sites, order, shape_of
 from trainshed.core.share import Amounts, Stake, amounts_of, stake_of
-from trainshed.core.share_cycle import ShareCycle, Turn
+from trainshed.core.share_cycle import ShareCycle, Turns
 from trainshed.core.share_use import ShareUse, capacities
 from trainshed.core.snapshot import Reservation, Snapshot
 from trainshed.core.takeable import RunningJobs
@@ -138,13 +138,9 @@ class Cycle:
         return self.behind >= MOST_BEHIND
 
     @property
-    def turn(self) -> Callable[[Job], Turn] | None:
+    def turn(self) -> Turns | None:
         """By what the next job is chosen among the shares; None where none are set."""
-        return None if self.shares is None else self._turn
-
-    def _turn(self, job: Job) -> Turn:
-        assert self.shares is not None
-        return self.shares.turn(self.stake_of(job))
+        return None if self.shares is None else Turns(self.shares, self.stake_of)
 
     def walk(self, queue: WaitingJobs, closed: Container[Shape] | None = None) -> Iterator[Job]:
         """The waiting jobs in their turn, of a refused shape no more: `answer` each before the next.

@@ -7,14 +7,15 @@ age, whatever their share has used: so none starves behind those of other shares
 """
 
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import inf
+from operator import itemgetter
 from typing import TypeAlias
 
 from trainshed.core.guarantee import Guarantees
-from trainshed.core.job import Requeue
+from trainshed.core.job import Job, Requeue
 from trainshed.core.refusal import Named
 from trainshed.core.share import Stake
 from trainshed.core.share_use import Rank, ShareShortage, ShareUse
@@ -46,9 +47,9 @@ class ShareCycle:
     now: datetime
     endings: list[Ending] = field(default_factory=list[Ending])
     heads: dict[tuple[str, str], ShareHead] = field(default_factory=dict[tuple[str, str], ShareHead])
-    # By job and by size, until something is taken or given.
-    turns: dict[str, tuple[Stake, Turn]] = field(default_factory=dict[str, tuple[Stake, Turn]])
+    # By size, until something is taken or given.
     starts: dict[Size, datetime | None] = field(default_factory=dict[Size, datetime | None])
+    changes: int = 0  # how often something was taken or given
 
     @classmethod
     def begin(
@@ -72,17 +73,11 @@ class ShareCycle:
         self._forget()
 
     def _forget(self) -> None:
-        self.turns.clear()
+        self.changes += 1
         self.starts.clear()
 
     def turn(self, stake: Stake) -> Turn:
         """The smallest is next: who has a right, then by priority, use of the share and age; spot last."""
-        known = self.turns.get(stake.job)
-        if known is None or known[0] is not stake:
-            known = self.turns[stake.job] = stake, self._turn(stake)
-        return known[1]
-
-    def _turn(self, stake: Stake) -> Turn:
         share, waited = stake.share, self.now - stake.created_at
         rank = () if waited >= LONG or stake.is_spot else self.use.rank(share)
         has_no_right = not self.rights.has_right(stake, share) or self.rights.tree.is_parted(share)
@@ -160,5 +155,20 @@ class ShareCycle:
         return None
 
 
-def _time(ending: Ending) -> datetime:
-    return ending[0]
+_time = itemgetter(0)  # of an Ending
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """By what the next job is chosen among the shares: the smallest turn is next."""
+
+    shares: ShareCycle
+    stake_of: Callable[[Job], Stake]
+
+    @property
+    def changes(self) -> int:
+        """Rises when the turn of a job may be another one than before."""
+        return self.shares.changes
+
+    def __call__(self, job: Job) -> Turn:
+        return self.shares.turn(self.stake_of(job))

@@ -11,15 +11,27 @@ microseconds for 10,000 jobs.
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from heapq import heappop, heappush, merge
-from typing import Any, TypeAlias
+from collections.abc import Container, Iterable, Iterator, Mapping
+from heapq import heapify, heappop, heappush, heapreplace, merge
+from itertools import islice
+from typing import Any, Protocol, TypeAlias
 
 from trainshed.core.job import Job
 from trainshed.core.shape import Order, Shape, Sites, order, shape_of
 from trainshed.core.share import ShareTree
 
 Group: TypeAlias = tuple[str, bool]  # a share, and whether these jobs run as spot
+
+
+class Turns(Protocol):
+    """Says which of the groups the next job comes from: that whose first job has the smallest turn."""
+
+    @property
+    def changes(self) -> int:
+        """Rises when the turn of a job may be another one than before."""
+        ...
+
+    def __call__(self, job: Job) -> Any: ...
 
 
 class WaitingJobs:
@@ -120,7 +132,7 @@ class WaitingJobs:
             counts[shape[3].share] += len(places)
         return counts
 
-    def in_order(self, closed: Container[Shape], turn: Callable[[Job], Any] | None = None) -> Iterator[Job]:
+    def in_order(self, closed: Container[Shape], turn: Turns | None = None) -> Iterator[Job]:
         """The jobs in order. No more jobs of a shape follow once it is in `closed`.
 
         Of several groups the one follows whose first job has the smallest `turn` at that moment. Do not add
@@ -131,15 +143,20 @@ class WaitingJobs:
                 yield from self.of_group(group, closed)
             return
         walks = [self.of_group(group, closed) for group in self.groups()]
-        upcoming = [(job, walk) for walk in walks if (job := next(walk, None)) is not None]
+        upcoming = [(turn(job), at, job) for at, walk in enumerate(walks) for job in islice(walk, 1)]
+        heapify(upcoming)
+        changes = turn.changes
         while upcoming:
-            at = min(range(len(upcoming)), key=lambda number: turn(upcoming[number][0]))
-            job, walk = upcoming[at]
+            if changes != turn.changes:
+                changes = turn.changes
+                upcoming = [(turn(job), at, job) for _, at, job in upcoming]
+                heapify(upcoming)
+            _, at, job = upcoming[0]
             yield job
-            if (following := next(walk, None)) is not None:
-                upcoming[at] = following, walk
+            if (following := next(walks[at], None)) is not None:
+                heapreplace(upcoming, (turn(following), at, following))
             else:
-                del upcoming[at]
+                heappop(upcoming)
 
     def of_group(self, group: Group, closed: Container[Shape]) -> Iterator[Job]:
         """As `in_order`, the jobs of one group."""
