@@ -20,17 +20,17 @@ from collections.abc import Container, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 
+from trainshed.core.demands import Demands
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission, Placement
 from trainshed.core.growing_room import GrowingRoom
 from trainshed.core.guarantee import PlacedStake, guarantees
 from trainshed.core.job import Job
-from trainshed.core.place import Room, Way, capacity, eligible, needs, placed, total, ways
+from trainshed.core.place import Room, Way, capacity, eligible, needs, placed, total
 from trainshed.core.refusal import Refusal, in_words
 from trainshed.core.shape import Kind, Shape, Sites, order, shape_of
-from trainshed.core.share import Amounts, Stake, amounts_of, stake_of
+from trainshed.core.share import Stake
 from trainshed.core.share_cycle import ShareCycle, Turns
 from trainshed.core.share_use import ShareUse, capacities
 from trainshed.core.snapshot import Reservation, Snapshot
@@ -97,16 +97,14 @@ class Cycle:
     # Demands for which there is no room, whatever the timeout.
     full: dict[Kind, Refusal] = field(default_factory=dict[Kind, Refusal])
     far: Refusal | None = None  # the refusal of all jobs that are not tried
-    ways: dict[Kind, tuple[Way, ...]] = field(default_factory=dict[Kind, tuple[Way, ...]])
+    demands: Demands = field(init=False)
     shares: ShareCycle | None = None  # where shares are set
     single: dict[str, Refusal] = field(default_factory=dict[str, Refusal])  # of jobs, whatever their shape
     first_refused: list[Job] = field(default_factory=list[Job])  # of each shape, where shares are set
-    # Of the jobs that were looked at. A job that is asked about with other settings has the same id.
-    stakes: dict[str, tuple[Job, Stake]] = field(default_factory=dict[str, tuple[Job, Stake]])
     running: RunningJobs | None = None  # who may be stopped, for `core/preempt.py`
-    amounts: dict[Kind, Amounts] = field(default_factory=dict[Kind, Amounts])  # what a demand counts for
 
     def __post_init__(self) -> None:
+        self.demands = self.queue.demands(self.snapshot.nodes, self.snapshot.fit, self.snapshot.tree)
         self.room = Room(self.snapshot.nodes)
         self.held = list(self.snapshot.held)
         self.held += [mark.reservation for mark in self.snapshot.earmarks.values()]
@@ -179,7 +177,7 @@ class Cycle:
         if self.shares is not None and mine.stake is not None:
             self.shares.give(mine.stake, mine.until)
         shape = self._shape(job)
-        ways = self._ways(job, (shape[0], shape[2]))
+        ways = self.demands.ways(job, (shape[0], shape[2]))
         stake = None if self.shares is None else self.stake_of(job)
         may_have = self.shares is None or stake is None or self.shares.use.shortage(stake) is None
         way, placements = placed(ways, self.room) if ways and may_have else (Way(()), None)
@@ -207,7 +205,7 @@ class Cycle:
         if shape in self.refused:
             return AdmissionResult(job=job, refusal=self.refused[shape])
         kind = shape[0], shape[2]
-        ways = self._ways(job, kind)
+        ways = self.demands.ways(job, kind)
         if not ways:
             refusal = self.refused[shape] = self._too_large(job, shape[2])
             return AdmissionResult(job=job, refusal=refusal)
@@ -277,7 +275,7 @@ class Cycle:
             return head.refusal
         if shape in self.refused:
             return self.refused[shape]
-        if not self._ways(job, (shape[0], shape[2])):
+        if not self.demands.ways(job, (shape[0], shape[2])):
             return self._too_large(job, shape[2])
         return self._far_behind() if self.is_over else None
 
@@ -286,36 +284,21 @@ class Cycle:
 
     def stake_of(self, job: Job) -> Stake:
         """What a waiting job will count for in its share."""
-        known = self.stakes.get(job.id)
-        if known is None or known[0] is not job:
-            known = self.stakes[job.id] = job, self._stake(job)
-        return known[1]
-
-    def _stake(self, job: Job) -> Stake:
-        shape = self._shape(job)
-        if (kind := (shape[0], shape[2])) not in self.amounts:
-            possible = self._ways(job, kind)
-            self.amounts[kind] = amounts_of(job.spec, possible[0].wanted if possible else needs(job.spec))
-        return stake_of(job, self.amounts[kind], shape[3])
+        shape = self.queue.shape(job)
+        # A job that is asked about with other settings has the same id: it is not remembered.
+        return self.demands.stake(job, shape) if shape else self.demands.new_stake(job, self._shape(job))
 
     def ways_of(self, job: Job) -> tuple[Way, ...]:
         shape = self._shape(job)
-        return self._ways(job, (shape[0], shape[2]))
+        return self.demands.ways(job, (shape[0], shape[2]))
 
-    def _stakes_of(self, share: str) -> Iterator[PlacedStake]:
+    def _stakes_of(self, share: str, closed: set[Shape]) -> Iterator[PlacedStake]:
         """The waiting jobs of a share that can be placed, in order."""
-        closed: set[Shape] = set()
-        for job in self.queue.of_group((share, False), closed):
-            shape = self._shape(job)
-            if self._ways(job, (shape[0], shape[2])):
-                yield PlacedStake(order(job), self.stake_of(job), partial(closed.add, shape))
+        for place, job, shape in self.queue.places_of((share, False), closed):
+            if self.demands.ways(job, (shape[0], shape[2])):
+                yield place, self.demands.stake(job, shape), shape
             else:
                 closed.add(shape)
-
-    def _ways(self, job: Job, kind: Kind) -> tuple[Way, ...]:
-        if kind not in self.ways:
-            self.ways[kind] = ways(job.spec, self.snapshot.nodes, self.snapshot.fit, kind[1])
-        return self.ways[kind]
 
     def _delays_heads(self, mine: Reservation) -> bool:
         """Whether a head could start later with this reservation than without it."""

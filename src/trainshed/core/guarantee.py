@@ -15,27 +15,25 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from heapq import merge
-from typing import NamedTuple, TypeAlias
+from operator import attrgetter
+from typing import TypeAlias
 
 from trainshed.core.place import EPSILON
+from trainshed.core.shape import Shape
 from trainshed.core.share import ROOT, ShareTree, Stake
 from trainshed.core.share_use import ShareUse
 
 MOST_UNFIT = 200  # shapes of a share that do not fit before no more are tried: bounds the cost
 
-# The waiting jobs of a share in order; no more follow of a shape once one was sent back as "does not fit".
-WaitingStakes = Callable[[str], "Iterator[PlacedStake]"]
+# The stake of a job that waits or runs, after its place among all of its share: no two have the same. Of one
+# that waits its shape too.
+PlacedStake: TypeAlias = tuple[tuple[int, datetime, str], Stake, Shape | None]
+
+# The waiting jobs of a share in order; no more follow of a shape once it is among these.
+WaitingStakes = Callable[[str, set[Shape]], Iterator[PlacedStake]]
 
 
 Alike: TypeAlias = tuple[str, bool, int, tuple[bool, ...], bool]
-
-
-class PlacedStake(NamedTuple):
-    """The stake of a job that waits or runs, and its place among all of its share."""
-
-    place: tuple[int, datetime, str]  # no two have the same
-    stake: Stake
-    close: Callable[[], None] = lambda: None  # no more jobs of its shape, of those that wait
 
 
 class Standing(StrEnum):
@@ -124,9 +122,7 @@ class Guarantees:
 
 def guarantees(tree: ShareTree, running: Iterable[Stake], waiting: WaitingStakes) -> Guarantees:
     """Who has a right in which share, by the order of all jobs that are there."""
-    by_share: dict[str, list[PlacedStake]] = {name: [] for name in tree.shares}
-    for item in sorted([PlacedStake(stake.place, stake) for stake in running if not stake.is_spot]):
-        by_share[item.stake.share].append(item)
+    by_share = _by_share(tree, running)
     rightful: dict[str, list[Stake]] = {}
     use = ShareUse(tree, {})  # of those that have a right
     for name in tree.upwards:
@@ -136,10 +132,21 @@ def guarantees(tree: ShareTree, running: Iterable[Stake], waiting: WaitingStakes
             rightful[name] = below + more
             known = {stake.job for stake in more}
             for share in {stake.share for stake in more}:  # those above need not look at these again
-                by_share[share] = [item for item in by_share[share] if item.stake.job not in known]
+                by_share[share] = [item for item in by_share[share] if item[1].job not in known]
             if tree.shares[name].is_reserved:
                 use.set_aside(name)
     return Guarantees(tree, {name: frozenset(s.job for s in stakes) for name, stakes in rightful.items()})
+
+
+def _by_share(tree: ShareTree, running: Iterable[Stake]) -> dict[str, list[PlacedStake]]:
+    """The running jobs of each share in order. To sort them twice is faster: they come by their age."""
+    stakes = [stake for stake in running if not stake.is_spot]
+    stakes.sort(key=attrgetter("created_at", "job"))
+    stakes.sort(key=attrgetter("priority"), reverse=True)
+    by_share: dict[str, list[PlacedStake]] = {name: [] for name in tree.shares}
+    for stake in stakes:
+        by_share[stake.share].append((stake.place, stake, None))
+    return by_share
 
 
 def _more_rights(
@@ -153,29 +160,31 @@ def _more_rights(
     tree, rightful, known = use.tree, list[Stake](), {stake.job for stake in below}
     # By share: the priority of a job that does not fit. Lower ones have no right.
     blocked: dict[str, int] = {}
-    unfit: set[object] = set()
+    unfit: set[tuple[object, ...]] = set()
+    closed: set[Shape] = set()
     left = _AmountsLeft(use, name)
     shares = [share for share, path in tree.paths.items() if name in path]
-    for _, stake, close in merge(*[running[share] for share in shares], *map(waiting, shares)):
+    waits = [waiting(share, closed) for share in shares]
+    for _, stake, shape in merge(*[running[share] for share in shares], *waits):
         if stake.job in known:
             continue
         is_blocked = unfit and (
-            stake.priority < blocked.get(stake.share, stake.priority) or _size(stake) in unfit
+            stake.priority < blocked.get(stake.share, stake.priority) or stake.size in unfit
         )
-        if is_blocked or tree.divided.isdisjoint(stake.amounts):
-            close()
-        elif left.take(stake):
-            rightful.append(stake)
-            if left.is_nothing:
-                break
-        else:
-            close()
+        if not is_blocked and not tree.divided.isdisjoint(stake.amounts):
+            if left.take(stake):
+                rightful.append(stake)
+                if left.is_nothing:
+                    break
+                continue
             if not _is_beyond_limits(tree, stake):
                 blocked.setdefault(stake.share, stake.priority)
-            unfit.add(_size(stake))
+            unfit.add(stake.size)
             if len(unfit) >= MOST_UNFIT:
                 break
-    use.take_all(rightful)
+        if shape is not None:
+            closed.add(shape)
+    use.take_all(rightful, items=tree.bounded_items)
     return rightful
 
 
@@ -186,24 +195,26 @@ class _AmountsLeft:
         self._use, self._name = use, name
         self._nominal = use.nominal_left(name)
         self._limits: dict[tuple[str, str], dict[str, float]] = {}  # by share and user; "" for all users
-        # For those that are counted alike: where, and what of it.
-        self._bounds: dict[tuple[str, ...], list[tuple[dict[str, float], str]]] = {}
+        # For those of one size: of what it takes, and how much.
+        self._parts: dict[tuple[object, ...], list[tuple[dict[str, float], str, float]]] = {}
 
     @property
     def is_nothing(self) -> bool:
-        return max(self._nominal.values(), default=0) < 2 * EPSILON
+        for left in self._nominal.values():  # noqa: SIM110 - a generator costs more than all the rest
+            if left >= 2 * EPSILON:
+                return False
+        return True
 
     def take(self, stake: Stake) -> bool:
         """Whether there is so much left, which is taken then."""
-        amounts, key = stake.amounts, (stake.share, stake.user, *stake.amounts)
-        if key not in self._bounds:
-            self._bounds[key] = self._bounds_of(stake)
-        bounds = self._bounds[key]
-        for left, item in bounds:
-            if left[item] < amounts[item]:
+        if (parts := self._parts.get(stake.size)) is None:
+            bounds = self._bounds_of(stake)
+            parts = self._parts[stake.size] = [(left, item, stake.amounts[item]) for left, item in bounds]
+        for left, item, amount in parts:
+            if left[item] < amount:
                 return False
-        for left, item in bounds:
-            left[item] -= amounts[item]
+        for left, item, amount in parts:
+            left[item] -= amount
         return True
 
     def _bounds_of(self, stake: Stake) -> list[tuple[dict[str, float], str]]:
@@ -218,10 +229,6 @@ class _AmountsLeft:
                     left.update({item: EPSILON for item in stake.amounts if item not in left})
                 amounts.append(left)
         return [(left, item) for left in amounts for item in left if item in stake.amounts]
-
-
-def _size(stake: Stake) -> tuple[object, ...]:
-    return stake.share, stake.user, *stake.amounts.items()
 
 
 def _is_beyond_limits(tree: ShareTree, stake: Stake) -> bool:

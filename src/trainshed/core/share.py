@@ -66,11 +66,14 @@ class Stake:
     priority: int = 0
     created_at: datetime
     is_spot: bool = False
+    # Among the jobs of its share: asked for so often that it is worked out once.
+    place: tuple[int, datetime, str] = field(init=False, compare=False, repr=False)
+    # All of it that decides whether its share has room for it.
+    size: tuple[object, ...] = field(init=False, compare=False, repr=False)
 
-    @property
-    def place(self) -> tuple[int, datetime, str]:
-        """Among the jobs of its share."""
-        return -self.priority, self.created_at, self.job
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "place", (-self.priority, self.created_at, self.job))
+        object.__setattr__(self, "size", (self.share, self.user, *self.amounts.items()))
 
 
 class ShareLane(NamedTuple):
@@ -190,6 +193,12 @@ class ShareTree:
             for name, share in self.shares.items()
             if self.limits[name] or share.per_user or share.is_reserved
         )
+
+    @cached_property
+    def bounded_items(self) -> frozenset[str]:
+        """The resources of which some share has a nominal amount, or limits what one user may have."""
+        named = (*self.nominal.values(), *(share.per_user for share in self.shares.values()))
+        return frozenset[str]().union(*named)
 
     @cached_property
     def _with_users(self) -> frozenset[str]:

@@ -4,6 +4,7 @@
 scheduling cycle counts on its own copy. Jobs that run as spot are not counted.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -99,15 +100,20 @@ class ShareUse:
         twin.used, twin.by_user = dict(self.used), dict(self.by_user)
         return twin
 
-    def take_all(self, stakes: Iterable[Stake], sign: int = 1) -> None:
-        """As `take` of each, for less: each share is counted once, with those below it."""
+    def take_all(self, stakes: Iterable[Stake], sign: int = 1, items: frozenset[str] | None = None) -> None:
+        """As `take` of each, for less: each share is counted once, with those below it.
+
+        With `items` only these resources are counted.
+        """
         own: dict[tuple[str, str], dict[str, float]] = {}
         for stake in stakes:
             if stake.is_spot:
                 continue
-            amounts = own.setdefault((stake.share, stake.user), {})
+            if (amounts := own.get(lane := (stake.share, stake.user))) is None:
+                amounts = own[lane] = defaultdict(int)
             for item, amount in stake.amounts.items():
-                amounts[item] = amounts.get(item, 0) + amount
+                if items is None or item in items:
+                    amounts[item] += amount
         for (share, user), amounts in own.items():
             self.count(self.tree.paths[share], user, amounts, sign)
 

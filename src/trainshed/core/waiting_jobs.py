@@ -16,6 +16,8 @@ from heapq import heapify, heappop, heappush, heapreplace, merge
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
+from trainshed.core.demands import Demands
+from trainshed.core.fleet import Fit, Node
 from trainshed.core.job import Job
 from trainshed.core.shape import Order, Shape, Sites, order, shape_of
 from trainshed.core.share import ShareTree
@@ -49,6 +51,7 @@ class WaitingJobs:
         # The first job of each shape that is not set aside, in order, by group.
         self._firsts: dict[Group, list[tuple[Order, Shape]]] = {}
         self._aside: set[Shape] = set()
+        self._demands = Demands()
         for job in jobs:
             self.put(job, (sites or {}).get(job.id, ()))
 
@@ -91,6 +94,7 @@ class WaitingJobs:
         known = self._jobs.pop(id, None)
         if known is None:
             return
+        self._demands.forget(id)
         self.sites.pop(id, None)
         shape, place = known[1], order(known[0])
         places = self._shapes[shape]
@@ -120,6 +124,12 @@ class WaitingJobs:
         aside, self._aside = self._aside, set[Shape]()
         for shape in aside:
             self._join_firsts(shape)
+
+    def demands(self, nodes: tuple[Node, ...], fit: Fit, tree: ShareTree | None) -> Demands:
+        """What these jobs come to on these machines, as far as it was worked out before."""
+        if not self._demands.is_of(nodes, fit, tree):
+            self._demands = Demands(nodes, fit, tree)
+        return self._demands
 
     def groups(self) -> tuple[Group, ...]:
         """Those that have jobs which are not set aside."""
@@ -160,7 +170,11 @@ class WaitingJobs:
 
     def of_group(self, group: Group, closed: Container[Shape]) -> Iterator[Job]:
         """As `in_order`, the jobs of one group."""
-        firsts = self._firsts.get(group, [])
+        return (job for _, job, _ in self.places_of(group, closed))
+
+    def places_of(self, group: Group, closed: Container[Shape]) -> Iterator[tuple[Order, Job, Shape]]:
+        """As `of_group`, with the place and the shape of each."""
+        firsts, jobs = self._firsts.get(group, []), self._jobs
         upcoming: list[tuple[Order, Shape, int]] = []  # a heap: the next job of each shape that was begun
         at = 0
         while upcoming or at < len(firsts):
@@ -169,9 +183,9 @@ class WaitingJobs:
             else:
                 (place, shape), number = firsts[at], 0
                 at += 1
-            yield self._jobs[place[-1]][0]
+            yield place, jobs[place[-1]][0], shape
             places, number = self._shapes[shape], number + 1
-            if shape not in closed and number < len(places):
+            if number < len(places) and shape not in closed:
                 heappush(upcoming, (places[number], shape, number))
 
     def _leave_firsts(self, shape: Shape) -> None:
