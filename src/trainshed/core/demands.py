@@ -1,7 +1,7 @@
 """Demands: what waiting jobs come to on the machines that are there, worked out once. Pure.
 
-`core/waiting_jobs.py` keeps one from cycle to cycle, as long as the machines and the shares stay the same, and
-`core/admit.py` asks it. It answers as if everything were worked out anew: it decides nothing.
+`core/waiting_jobs.py` keeps one from cycle to cycle, as long as the machines and the shares stay the same.
+`core/admit.py` asks it. It answers as if everything were worked out anew, and decides nothing.
 """
 
 from dataclasses import dataclass, field

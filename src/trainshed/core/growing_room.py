@@ -2,17 +2,21 @@
 
 `core/admit.py` asks it when a head can start, `core/preempt.py` how many jobs must stop. To try a placement
 after each step would cost all nodes each time. This counts how many replicas of each size fit on each node,
-and looks again only at nodes that have changed. Only where the counts are enough is a placement tried, so the
-answer is always that of `Room.place`.
+and looks again only at nodes that have changed. A placement is tried only where the counts are enough, and
+where they may be too large, so the answer is always that of `Room.place`.
 """
 
 from collections import Counter
 from collections.abc import Collection
+from typing import TypeAlias
 
 from trainshed.core.fleet import Node, Placement
-from trainshed.core.place import Amount, ReplicaNeed, Room, Way, may_use
+from trainshed.core.place import EPSILON, ReplicaNeed, Room, Way, may_use
 
 SLACK = 1e-6  # of a CPU: a count may be too large, and is never too small
+SURE = EPSILON / 10  # of a CPU: where a count needs no more than this, it is not too large
+
+Given: TypeAlias = tuple[float, int, int]  # CPUs, bytes of memory and GPUs of a node
 
 
 class GrowingRoom:
@@ -34,9 +38,13 @@ class GrowingRoom:
 
     def has_room(self) -> bool:
         """Whether the job could be placed now. Takes nothing."""
-        return any(
-            all(c.is_enough for c in counts) and self._fits(way, counts) for way, counts in self._counts
-        )
+        return any(self._has_room(way, counts) for way, counts in self._counts)
+
+    def _has_room(self, way: Way, counts: "list[SizeCount]") -> bool:
+        for count in counts:
+            if not count.is_enough:
+                return False
+        return (len(counts) == 1 and counts[0].is_sure) or self._fits(way, counts)
 
     def _fits(self, way: Way, counts: "list[SizeCount]") -> bool:
         names: Collection[str] = {name for count in counts for name in count.on}
@@ -61,23 +69,33 @@ class SizeCount:
         self.way, self.need, self.wanted = way, need, wanted
         self._fitting = 0
         self.on: dict[str, int] = {}  # only nodes on which one fits
+        self._unsure: set[str] = set()  # nodes where it may be fewer
 
     @property
     def is_enough(self) -> bool:
         return self._fitting >= self.wanted
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether so many fit indeed, while nothing of another size is placed."""
+        return not self._unsure
+
     def look(self, room: Room, names: Collection[str]) -> None:
         for name in names:
             if (node := room.nodes.get(name)) is not None:
-                number = self._number(node, room.cpus[name], room.memory[name], len(room.gpus[name]))
+                number = self._number(node, cpus := room.cpus[name], room.memory[name], len(room.gpus[name]))
                 self._fitting += number - self.on.pop(name, 0)
                 if number:
                     self.on[name] = number
+                if number and number * self.need.cpus > cpus + SURE:
+                    self._unsure.add(name)
+                else:
+                    self._unsure.discard(name)
 
-    def fits_more(self, room: Room, name: str, given: Amount) -> bool:
+    def fits_more(self, room: Room, name: str, given: Given) -> bool:
         """Whether one more has room on this node once so much is given back there."""
-        cpus, memory = room.cpus[name] + given.cpus, room.memory[name] + given.memory
-        gpus = len(room.gpus[name]) + given.gpus
+        cpus, memory = room.cpus[name] + given[0], room.memory[name] + given[1]
+        gpus = len(room.gpus[name]) + given[2]
         return self._number(room.nodes[name], cpus, memory, gpus) > self.on.get(name, 0)
 
     def _number(self, node: Node, cpus: float, memory: int, gpus: int) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from heapq import merge
 from operator import attrgetter
 from typing import TypeAlias
@@ -44,7 +45,7 @@ class Standing(StrEnum):
     SPOT = "SPOT"  # it runs outside all shares, and is the first to be stopped
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Guarantees:
     tree: ShareTree
     holders: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])  # by share
@@ -70,31 +71,47 @@ class Guarantees:
 
     def alike(self, stake: Stake) -> Alike:
         """Of two that run and are alike, any other may take both or none."""
-        job, holders = stake.job, self.holders
-        rights = tuple([job in holders.get(name, ()) for name in self.tree.paths[stake.share]])
+        rights = tuple([stake.job in holders for holders in self._holders_above[stake.share]])
         is_undivided = self.tree.divided.isdisjoint(stake.amounts)
         return stake.share, stake.is_spot, stake.priority, rights, is_undivided
 
     def may_take(self, claimant: Stake, other: Stake, use: ShareUse) -> bool:
         """Whether the other job may be stopped for the claimant, as far as shares go."""
-        if claimant.is_spot or claimant.job == other.job:
-            return False
-        if other.is_spot:
-            return True
-        if not self.tree.is_set:
-            return False
-        if claimant.share == other.share:
-            rights = self.is_safe(claimant, claimant.share), self.is_safe(other, other.share)
-            return claimant.priority > other.priority and rights != (False, True)
-        if self._is_reserved(claimant) or self._is_reserved(other):
-            return False
-        mine, its = self._branches(claimant.share, other.share)
-        return (
-            mine is not None
-            and self.has_right(claimant, mine)
-            and not use.exceeds_nominal(mine, claimant.amounts)
-            and (its is None or not self.is_safe(other, its))
-        )
+        return self.taker(claimant, use)(other)
+
+    def taker(self, claimant: Stake, use: ShareUse) -> Callable[[Stake], bool]:
+        """Of any other job, whether it may be stopped for the claimant, as far as shares go.
+
+        Each share is looked at once: do not change the use between two questions.
+        """
+        if claimant.is_spot:
+            return lambda _: False
+        is_set, is_safe = self.tree.is_set, self.is_safe(claimant, claimant.share)
+        safe_in: dict[str, str | None] = {}  # see `_safe_in`
+
+        def may_take(other: Stake) -> bool:
+            if other.is_spot or not is_set:
+                return other.is_spot and claimant.job != other.job
+            if (share := other.share) == claimant.share:
+                return claimant.priority > other.priority and (is_safe or not self.is_safe(other, share))
+            if share not in safe_in:
+                safe_in[share] = self._safe_in(claimant, share, use)
+            where = safe_in[share]
+            return where == "" or (where is not None and not self.is_safe(other, where))
+
+        return may_take
+
+    def _safe_in(self, claimant: Stake, share: str, use: ShareUse) -> str | None:
+        """In which share jobs of this other one must have a right, to be safe from the claimant.
+
+        None: they are safe without one. Empty: none is safe.
+        """
+        if self.tree.shares[claimant.share].is_reserved or self.tree.shares[share].is_reserved:
+            return None
+        mine, its = self._branches(claimant.share, share)
+        if mine is None or not self.has_right(claimant, mine) or use.exceeds_nominal(mine, claimant.amounts):
+            return None
+        return its or ""
 
     def goes_before(self, stake: Stake, other: Stake) -> bool:
         """Whether the other, which waits too, must not keep this job waiting."""
@@ -108,6 +125,13 @@ class Guarantees:
         return (
             mine is not None and self.has_right(stake, mine) and (its is None or not self.is_safe(other, its))
         )
+
+    @cached_property
+    def _holders_above(self) -> Mapping[str, tuple[frozenset[str], ...]]:
+        """Of each share, those who have a right in it and in the shares above."""
+        nobody = frozenset[str]()
+        paths = self.tree.paths.items()
+        return {share: tuple([self.holders.get(name, nobody) for name in path]) for share, path in paths}
 
     def _is_reserved(self, stake: Stake) -> bool:
         return self.tree.shares[stake.share].is_reserved

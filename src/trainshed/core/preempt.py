@@ -9,9 +9,10 @@ Of those that may be stopped it takes first the spot jobs, then those that borro
 priority, then those that lose the least work since their last stored checkpoint. It spares whom it can.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from itertools import chain, islice
 
 from trainshed.core.admit import Cycle
@@ -147,13 +148,15 @@ def _victims(
 ) -> tuple[Reservation, ...]:
     """The jobs to stop so that this one starts; none where that is not allowed, or not enough."""
 
-    def may_stop(item: Reservation, use: ShareUse) -> bool:
-        return item.stake is not None and running.rights.may_take(stake, item.stake, use)
+    def may_stop(items: Iterable[Reservation], use: ShareUse) -> bool:
+        may_take = running.rights.taker(stake, use)
+        return all(item.stake is not None and may_take(item.stake) for item in items)
 
     alone, with_others = running.takeable(stake, machines.use)
     choice = VictimChoice(ways, stake, machines.room, machines.use, may_stop)
     return choice.victims(
-        [group.candidates(lost) for group in alone], [group.candidates(lost) for group in with_others]
+        [(group.rank, partial(group.candidates, lost)) for group in alone],
+        [(group.rank, partial(group.candidates, lost)) for group in with_others],
     )
 
 

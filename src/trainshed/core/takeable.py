@@ -76,11 +76,10 @@ class RunningJobs:
         groups: dict[Alike, JobGroup] = {}
         for item in running:
             if item.stake is not None:
-                alike = rights.alike(item.stake)
-                if alike not in groups:
+                if (group := groups.get(alike := rights.alike(item.stake))) is None:
                     rank = _STANDINGS.index(rights.standing(item.stake)), item.stake.priority
-                    groups[alike] = JobGroup(item.stake, rank)
-                groups[alike].items.append(item)
+                    group = groups[alike] = JobGroup(item.stake, rank)
+                group.items.append(item)
         return cls(rights, groups)
 
     def copy(self) -> "RunningJobs":
@@ -108,8 +107,8 @@ class RunningJobs:
         return alone, with_others
 
     def _takeable(self, groups: list[JobGroup], claimant: Stake, use: ShareUse) -> list[JobGroup]:
-        may_take = self.rights.may_take
-        return [group for group in groups if may_take(claimant, group.stake, use)]
+        may_take = self.rights.taker(claimant, use)
+        return [group for group in groups if may_take(group.stake)]
 
     def remove(self, item: Reservation) -> None:
         assert item.stake is not None

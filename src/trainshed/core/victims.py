@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from heapq import merge
-from itertools import islice
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
-from trainshed.core.growing_room import GrowingRoom, SizeCount
-from trainshed.core.place import Amount, Room, Way
+from trainshed.core.growing_room import Given, GrowingRoom, SizeCount
+from trainshed.core.place import Room, Way
 from trainshed.core.share import Stake
 from trainshed.core.share_use import ShareUse
 from trainshed.core.snapshot import Reservation
@@ -37,6 +38,10 @@ class Candidate(NamedTuple):
     work: float
     job: str
     item: Reservation
+
+
+# The rank of some jobs, and these jobs, the cheapest first.
+CandidateGroup: TypeAlias = tuple[Rank, Callable[[], list[Candidate]]]
 
 
 def candidate(rank: Rank, item: Reservation, lost: Mapping[str, timedelta]) -> Candidate:
@@ -60,12 +65,12 @@ class VictimChoice:
     stake: Stake
     room: Room
     use: ShareUse
-    may_stop: Callable[[Reservation, ShareUse], bool]  # one of those, where so much is in use then
+    may_stop: Callable[[Iterable[Reservation], ShareUse], bool]  # these, where so much is in use then
 
     def victims(
-        self, alone: Iterable[list[Candidate]], with_others: Iterable[list[Candidate]]
+        self, alone: Sequence[CandidateGroup], with_others: Sequence[CandidateGroup]
     ) -> tuple[Reservation, ...]:
-        """Of these groups, the cheapest first in each; none where to stop them all is not enough.
+        """Of these groups; none where to stop them all is not enough.
 
         The jobs of some groups may be stopped only if others are too.
         """
@@ -75,14 +80,15 @@ class VictimChoice:
             sets += self._sets(groups + more, is_allowed=False)
         return tuple([chosen.item for chosen in min(sets, key=cost, default=())])
 
-    def _sets(self, groups: Iterable[list[Candidate]], *, is_allowed: bool) -> list[list[Candidate]]:
+    def _sets(self, groups: Iterable[CandidateGroup], *, is_allowed: bool) -> list[list[Candidate]]:
         """Those that are enough, of the ones that are tried."""
-        candidates = list(islice(merge(*groups), MOST_CANDIDATES))
+        candidates = _cheapest(groups)
         first = _StopTrial(self, self.ways, is_allowed).enough(candidates)
         if not first:
             return []
         most, sets = cost(first), [first]
-        candidates = [other for other in candidates if cost([other]) <= most]  # no better set has others
+        # No better set has others.
+        candidates = [other for other in candidates if [(other.rank, other.work)] <= most]
         for way in self.ways:
             trial = _StopTrial(self, (way,), is_allowed)
             trial.stop_by_node(candidates)
@@ -114,34 +120,42 @@ class _StopTrial:
 
     def stop_by_node(self, candidates: Iterable[Candidate]) -> None:
         """Stop what is on the cheapest node, then on the next, until every replica has room."""
-        on: dict[str, list[tuple[Candidate, Amount]]] = {}
+        on: dict[str, list[tuple[Candidate, Given]]] = {}
         for other in candidates:
             for name, amount in _by_node(other.item).items():
                 if name in self.room.room.nodes:  # a node that is gone has no room for anybody
                     on.setdefault(name, []).append((other, amount))
+        # By node, until something is stopped there: whom to stop, after what that costs.
+        options: dict[str, tuple[Cost, list[Candidate]]] = {}
+        tried: SizeCount | None = None
+        stale: Iterable[str] = ()
         while (size := self.room.missing()) is not None:
-            options = [self._option(size, name, parts) for name, parts in on.items()]
-            best = min(filter(None, options), key=cost, default=None)
+            for name in on if size is not tried else stale:
+                chosen = self._option(size, name, on[name])
+                options[name] = cost(chosen), chosen
+            tried = size
+            best = min([option for option in options.values() if option[1]], key=itemgetter(0), default=None)
             if best is None:
                 break
-            for other in best:
+            for other in best[1]:
                 self._stop(other)
+            stale = {place.node for other in best[1] for place in other.item.placements} & on.keys()
 
     def _option(
-        self, size: SizeCount, name: str, parts: Sequence[tuple[Candidate, Amount]]
+        self, size: SizeCount, name: str, parts: Sequence[tuple[Candidate, Given]]
     ) -> list[Candidate]:
         """Whom to stop so that one more replica has room on this node; none where all are not enough."""
-        room, chosen, free = self.room.room, list[tuple[Candidate, Amount]](), Amount()
+        room, chosen, free = self.room.room, list[tuple[Candidate, Given]](), (0.0, 0, 0)
         for other, amount in parts:
             if other.job not in self.stopped:
                 chosen.append((other, amount))
-                free = free.plus(amount)
+                free = _sum(free, amount)
                 if size.fits_more(room, name, free):
                     break
         else:
             return []
         for other, amount in chosen[-2::-1]:  # the last one was needed
-            if size.fits_more(room, name, less := free.plus(amount, -1)):
+            if size.fits_more(room, name, less := _sum(free, amount, -1)):
                 chosen.remove((other, amount))
                 free = less
         return [other for other, _ in chosen]
@@ -150,8 +164,8 @@ class _StopTrial:
         """Whether the job starts, and all of these may be stopped."""
         if self.use.shortage(self.choice.stake) is not None or not self.room.has_room():
             return False
-        may_stop = self.choice.may_stop
-        return self.is_allowed or all(may_stop(other.item, self.use) for other in self.stopped.values())
+        items = [other.item for other in self.stopped.values()]
+        return self.is_allowed or self.choice.may_stop(items, self.use)
 
     def _stop(self, other: Candidate) -> None:
         if other.job not in self.stopped:
@@ -167,10 +181,21 @@ class _StopTrial:
             self.use.take(other.item.stake)
 
 
-def _by_node(item: Reservation) -> dict[str, Amount]:
+def _cheapest(groups: Iterable[CandidateGroup]) -> list[Candidate]:
+    """The cheapest of all, of as many groups as it takes."""
+    ranks = groupby(sorted(groups, key=itemgetter(0)), key=itemgetter(0))
+    lists = (merge(*[candidates() for _, candidates in same]) for _, same in ranks)
+    return list(islice(chain.from_iterable(lists), MOST_CANDIDATES))
+
+
+def _by_node(item: Reservation) -> dict[str, Given]:
     """What a job holds, by node."""
-    amounts: dict[str, Amount] = {}
+    amounts: dict[str, Given] = {}
     for place in item.placements:
-        own = Amount(place.cpus, place.memory, len(place.gpus))
-        amounts[place.node] = amounts[place.node].plus(own) if place.node in amounts else own
+        own = place.cpus, place.memory, len(place.gpus)
+        amounts[place.node] = _sum(amounts[place.node], own) if place.node in amounts else own
     return amounts
+
+
+def _sum(one: Given, other: Given, sign: int = 1) -> Given:
+    return one[0] + sign * other[0], one[1] + sign * other[1], one[2] + sign * other[2]
