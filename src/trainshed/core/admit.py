@@ -16,10 +16,12 @@ Where shares are set, a job needs room in its share too (`core/share_cycle.py`),
 share is held up by no head that has none.
 """
 
+from bisect import insort
 from collections.abc import Container, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 
 from trainshed.core.demands import Demands
 from trainshed.core.event import Reason, Waiting
@@ -91,6 +93,7 @@ class Cycle:
     queue: WaitingJobs = field(default_factory=WaitingJobs)
     room: Room = field(init=False)
     held: list[Reservation] = field(init=False)
+    ends: list[Reservation] | None = None  # the same, by their end; None: not in order yet
     heads: dict[Sites, Head] = field(default_factory=dict[Sites, Head])
     refused: dict[Shape, Refusal] = field(default_factory=dict[Shape, Refusal])
     behind: int = 0  # how many of these shapes were tried behind the head
@@ -119,7 +122,7 @@ class Cycle:
 
     def copy(self) -> "Cycle":
         twin = copy(self)
-        twin.room, twin.held = self.room.copy(), list(self.held)
+        twin.room, twin.held, twin.ends = self.room.copy(), list(self.held), None
         twin.shares = self.shares.copy() if self.shares is not None else None
         twin.refused, twin.full, twin.heads = dict(self.refused), dict(self.full), dict(self.heads)
         twin.single, twin.first_refused = dict(self.single), list(self.first_refused)
@@ -173,6 +176,7 @@ class Cycle:
             return None
         mine = mark.reservation
         self.held.remove(mine)
+        self.ends = None
         self.room.give(mine.placements)
         if self.shares is not None and mine.stake is not None:
             self.shares.give(mine.stake, mine.until)
@@ -187,7 +191,7 @@ class Cycle:
             refusal = self._no_room(ways, None) if ways else self._too_large(job, shape[2])
             self.single[job.id] = refusal
             return AdmissionResult(job=job, refusal=refusal)
-        self.held.append(mine)
+        self._hold(mine)
         self.room.take(mine.placements)
         if self.shares is not None and mine.stake is not None:
             self.shares.take(mine.stake, mine.until)
@@ -222,7 +226,7 @@ class Cycle:
                 return self._admitted(job, mine, way)
             self.room.give(placements)
         elif shape[2] not in self.heads:
-            starts = self._earliest(ways, self.room, self.held)
+            starts = self._earliest(ways)
             refusal = self._no_room(ways, starts)
             head = Head(job=job, ways=ways, starts=starts, refusal=refusal, stake=stake)
             self.heads[shape[2]] = head
@@ -245,11 +249,16 @@ class Cycle:
         )
 
     def _admitted(self, job: Job, mine: Reservation, way: Way) -> AdmissionResult:
-        self.held.append(mine)
+        self._hold(mine)
         if self.shares is not None and mine.stake is not None:
             self.shares.take(mine.stake, mine.until)
         admission = Admission(placements=mine.placements, admitted_at=self.now, cuts=way.cuts)
         return AdmissionResult(job=job, admission=admission)
+
+    def _hold(self, item: Reservation) -> None:
+        self.held.append(item)
+        if self.ends is not None:
+            insort(self.ends, item, key=_until)
 
     def _over_share(self, job: Job, stake: Stake) -> Refusal | None:
         """Why the job's share does not let it start now; None where it does."""
@@ -309,7 +318,7 @@ class Cycle:
                 continue
             if self._goes_before(mine.stake, head.stake):
                 continue
-            starts = self._earliest(head.ways, self.room, [*self.held, mine])
+            starts = self._earliest(head.ways, mine)
             if starts is None or head.starts is None or starts > head.starts:
                 return True
         return False
@@ -323,12 +332,17 @@ class Cycle:
         """The head of these sites, else the first of all."""
         return self.heads.get(sites) or next(iter(self.heads.values()))
 
-    def _earliest(
-        self, ways: tuple[Way, ...], room: Room, reservations: list[Reservation]
-    ) -> datetime | None:
-        """When there is room for one of these ways at the latest, if every job uses its whole timeout."""
-        later = GrowingRoom(ways, room.copy())
-        for reservation in sorted(reservations, key=lambda h: h.until):
+    def _earliest(self, ways: tuple[Way, ...], mine: Reservation | None = None) -> datetime | None:
+        """When there is room for one of these ways at the latest, if every job uses its whole timeout.
+
+        With a reservation, also if that is held too.
+        """
+        if self.ends is None:
+            self.ends = sorted(self.held, key=_until)
+        ends, later = list(self.ends), GrowingRoom(ways, self.room.copy())
+        if mine is not None:
+            insort(ends, mine, key=_until)
+        for reservation in ends:
             later.give(reservation.placements)
             if later.has_room():
                 return max(reservation.until, self.now)
@@ -368,6 +382,9 @@ class Cycle:
             head=(head.job.id, head.job.display_name, head.job.project),
             head_needs=total(head.ways[0].wanted),
         )
+
+
+_until = attrgetter("until")  # of a Reservation
 
 
 def _nodes(ways: tuple[Way, ...]) -> frozenset[str] | None:

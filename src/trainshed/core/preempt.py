@@ -65,12 +65,12 @@ class _Machines:
 
 
 def _running(cycle: Cycle, rights: Guarantees) -> RunningJobs:
-    """Without who is stopping already. The caller may remove jobs."""
+    """Without who is stopping already. Not to be changed."""
     if cycle.running is None:
         marked = {item.job for mark in cycle.snapshot.earmarks.values() for item in mark.left}
         others = [item for item in cycle.snapshot.held if item.may_be_stopped and item.job not in marked]
         cycle.running = RunningJobs.of(others, rights)
-    return cycle.running.copy()
+    return cycle.running
 
 
 def candidates(cycle: Cycle) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption
     shares = cycle.shares
     if shares is None:
         return ()
-    machines, running = _once_stopped(cycle, shares), _running(cycle, shares.rights)
+    machines, running = _once_stopped(cycle, shares), _running(cycle, shares.rights).copy()
     decided: list[Preemption] = []
     for job, _ in list(_claimants(cycle, machines, running)):
         stake, ways = cycle.stake_of(job), cycle.ways_of(job)

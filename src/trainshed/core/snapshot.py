@@ -7,6 +7,7 @@ Where jobs are being stopped for a waiting one, the places it claims are its own
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from trainshed.core.fleet import Claim, Fit, Node, Placement
 from trainshed.core.hold import held_until
@@ -103,6 +104,7 @@ class Holdings:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Job, ShareTree | None, Reservation]] = {}
+        self._gpus: dict[str, tuple[Reservation, int, frozenset[tuple[str, str]]]] = {}
 
     def of(self, jobs: Iterable[Job], now: datetime, tree: ShareTree | None) -> list[Reservation]:
         """As `held_by` of each. Jobs that are not among these are forgotten."""
@@ -112,10 +114,22 @@ class Holdings:
             known = before.get(job.id)
             if known is None or known[0] is not job or known[1] is not tree:
                 known = job, tree, held_by(job, now, tree)
-            if job.status.started_at or job.status.admitted_at:  # else it depends on the time
+            if known[0].status.started_at or known[0].status.admitted_at:  # else it depends on the time
                 self._known[job.id] = known
             reservations.append(known[2])
         return reservations
+
+    def have_own_gpus(self, reservations: Iterable[Reservation]) -> bool:
+        """Whether no two replicas were given the same GPU. Jobs that are not among these are forgotten."""
+        before, self._gpus = self._gpus, {}
+        for item in reservations:
+            known = before.get(item.job)
+            if known is None or known[0] is not item:
+                gpus = [(place.node, gpu) for place in item.placements for gpu in place.gpus]
+                known = item, len(gpus), frozenset(gpus)
+            self._gpus[item.job] = known
+        all_gpus = set[tuple[str, str]]().union(*[gpus for _, _, gpus in self._gpus.values()])
+        return len(all_gpus) == sum([number for _, number, _ in self._gpus.values()])
 
 
 def is_waiting(job: Job) -> bool:
@@ -136,10 +150,13 @@ def snapshot_of(
     jobs = list(active)
     admitted = [job for job in jobs if job.status.admission is not None]
     # The same jobs are named in the same order, whichever the caller has them in.
-    admitted.sort(key=lambda job: (job.created_at, job.id))
-    reservations = with_own_gpus((holdings or Holdings()).of(admitted, now, tree), nodes)
-    attempts = {(job.id, job.status.attempt) for job in admitted}
+    admitted.sort(key=attrgetter("created_at", "id"))
+    holdings = holdings or Holdings()
+    reservations = holdings.of(admitted, now, tree)
+    if not holdings.have_own_gpus(reservations):
+        reservations = with_own_gpus(reservations, nodes)
     claims = {job.id: job.status.claim for job in jobs if job.status.claim and is_waiting(job)}
+    attempts = {(job.id, job.status.attempt) for job in admitted} if claims else set[tuple[str, int]]()
     earmarks = {
         job.id: _earmark(job, claims, reservations, attempts, now, tree) for job in jobs if job.id in claims
     }
@@ -207,11 +224,9 @@ def _without(
     return tuple(remaining)
 
 
-def with_own_gpus(reservations: Sequence[Reservation], nodes: Iterable[Node]) -> Sequence[Reservation]:
+def with_own_gpus(reservations: Iterable[Reservation], nodes: Iterable[Node]) -> list[Reservation]:
     """Where a replica was moved, the GPUs it was given may be another's on its node: there it has others."""
-    claims = [(place.node, gpu) for item in reservations for place in item.placements for gpu in place.gpus]
-    if len(claims) == len(claimed := set(claims)):
-        return reservations
+    claimed = {(place.node, gpu) for item in reservations for place in item.placements for gpu in place.gpus}
     free = {node.name: [gpu for gpu in node.gpus if (node.name, gpu) not in claimed] for node in nodes}
     used: set[tuple[str, str]] = set()
 
