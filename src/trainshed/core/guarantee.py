@@ -10,13 +10,14 @@ share they take only from lower priorities, and a job without a right never take
 The jobs of a reserved share take from spot jobs alone, and nobody from outside takes from them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from heapq import merge
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TypeAlias
 
 from trainshed.core.place import EPSILON
@@ -188,8 +189,9 @@ def _more_rights(
     closed: set[Shape] = set()
     left = _AmountsLeft(use, name)
     shares = [share for share, path in tree.paths.items() if name in path]
+    runs = [running[share] for share in shares if running[share]]
     waits = [waiting(share, closed) for share in shares]
-    for _, stake, shape in merge(*[running[share] for share in shares], *waits):
+    for stake, shape in _in_order(runs[0] if len(runs) == 1 else list(merge(*runs)), merge(*waits)):
         if stake.job in known:
             continue
         is_blocked = unfit and (
@@ -210,6 +212,21 @@ def _more_rights(
             closed.add(shape)
     use.take_all(rightful, items=tree.bounded_items)
     return rightful
+
+
+def _in_order(
+    running: Sequence[PlacedStake], waiting: Iterable[PlacedStake]
+) -> Iterator[tuple[Stake, Shape | None]]:
+    """Both are in order. Between two that wait those that run are not compared one by one."""
+    at = 0
+    for item in waiting:
+        until = bisect_left(running, item[0], at, key=_place)
+        for _, stake, shape in running[at:until]:
+            yield stake, shape
+        at = until
+        yield item[1], item[2]
+    for _, stake, shape in running[at:]:
+        yield stake, shape
 
 
 class _AmountsLeft:
@@ -253,6 +270,9 @@ class _AmountsLeft:
                     left.update({item: EPSILON for item in stake.amounts if item not in left})
                 amounts.append(left)
         return [(left, item) for left in amounts for item in left if item in stake.amounts]
+
+
+_place = itemgetter(0)  # of a PlacedStake
 
 
 def _is_beyond_limits(tree: ShareTree, stake: Stake) -> bool:

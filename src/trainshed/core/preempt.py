@@ -89,10 +89,18 @@ def _claimants(
 ) -> Iterator[tuple[Job, tuple[JobGroup, ...]]]:
     """The first of the refused jobs that might stop enough to start, and whom. Others do not count."""
     free = machines.room.free()
+    of_alike: dict[object, tuple[JobGroup, ...]] = {}  # of those that are alike each may stop the same jobs
+
+    def groups_of(stake: Stake) -> tuple[JobGroup, ...]:
+        alike = running.rights.alike(stake), stake.size
+        if alike not in of_alike:
+            of_alike[alike] = tuple(chain(*running.takeable(stake, machines.use)))
+        return of_alike[alike]
+
     able = (
         (job, groups)
         for job in cycle.first_refused
-        if (groups := tuple(chain(*running.takeable(cycle.stake_of(job), machines.use))))
+        if (groups := groups_of(cycle.stake_of(job)))
         and _may_be_enough(cycle.ways_of(job), free, groups)
     )
     return islice(able, MOST_CLAIMANTS)

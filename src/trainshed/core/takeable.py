@@ -23,6 +23,7 @@ class JobGroup:
 
     stake: Stake  # of one of them
     rank: Rank
+    counted: frozenset[str]  # the resources that decide who may take from whom
     items: list[Reservation] = field(default_factory=list[Reservation])
     _amounts: dict[str, float] | None = None
     _room: Amount | None = None
@@ -30,12 +31,13 @@ class JobGroup:
 
     @property
     def amounts(self) -> dict[str, float]:
-        """What they all hold together, as far as shares count it."""
+        """What they all hold together of these, as far as shares count it."""
         if self._amounts is None:
             self._amounts = {}
-            for item in self.items if not self.stake.is_spot else ():
-                for name, amount in item.stake.amounts.items() if item.stake is not None else ():
-                    self._amounts[name] = self._amounts.get(name, 0) + amount
+            if not self.stake.is_spot:
+                held = [item.stake.amounts for item in self.items if item.stake is not None]
+                together = {name: sum([amounts.get(name, 0) for amounts in held]) for name in self.counted}
+                self._amounts = {name: amount for name, amount in together.items() if amount}
         return self._amounts
 
     @property
@@ -57,7 +59,7 @@ class JobGroup:
         return self._candidates
 
     def copy(self) -> "JobGroup":
-        return JobGroup(self.stake, self.rank, list(self.items), self._amounts, self._room)
+        return JobGroup(self.stake, self.rank, self.counted, list(self.items), self._amounts, self._room)
 
     def remove(self, item: Reservation) -> None:
         self.items.remove(item)
@@ -74,11 +76,12 @@ class RunningJobs:
     @classmethod
     def of(cls, running: Iterable[Reservation], rights: Guarantees) -> "RunningJobs":
         groups: dict[Alike, JobGroup] = {}
+        counted = rights.tree.bounded_items
         for item in running:
             if item.stake is not None:
                 if (group := groups.get(alike := rights.alike(item.stake))) is None:
                     rank = _STANDINGS.index(rights.standing(item.stake)), item.stake.priority
-                    group = groups[alike] = JobGroup(item.stake, rank)
+                    group = groups[alike] = JobGroup(item.stake, rank, counted)
                 group.items.append(item)
         return cls(rights, groups)
 
