@@ -156,9 +156,8 @@ def _victims(
 ) -> tuple[Reservation, ...]:
     """The jobs to stop so that this one starts; none where that is not allowed, or not enough."""
 
-    def may_stop(items: Iterable[Reservation], use: ShareUse) -> bool:
-        may_take = running.rights.taker(stake, use)
-        return all(item.stake is not None and may_take(item.stake) for item in items)
+    def may_stop(stakes: Iterable[Stake], use: ShareUse) -> bool:
+        return all(map(running.rights.taker(stake, use), stakes))
 
     alone, with_others = running.takeable(stake, machines.use)
     choice = VictimChoice(ways, stake, machines.room, machines.use, may_stop)

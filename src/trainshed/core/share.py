@@ -195,6 +195,12 @@ class ShareTree:
         )
 
     @cached_property
+    def bounds(self) -> Mapping[str, tuple[str, ...]]:
+        """Of each share, those on its path that are bounded."""
+        paths = self.paths.items()
+        return {share: tuple(name for name in path if name in self.bounded) for share, path in paths}
+
+    @cached_property
     def bounded_items(self) -> frozenset[str]:
         """The resources of which some share has a nominal amount, or limits what one user may have."""
         named = (*self.nominal.values(), *(share.per_user for share in self.shares.values()))

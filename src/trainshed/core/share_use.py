@@ -175,7 +175,9 @@ class ShareUse:
         """Why the job may not have what it needs now; None where it may."""
         if stake.is_spot:
             return None
-        return next(self._of_limits(stake), None) or next(self._of_loans(stake), None)
+        if self.tree.bounds[stake.share] and (over := next(self._of_limits(stake), None)) is not None:
+            return over
+        return None if self.tree.kept.isdisjoint(stake.amounts) else next(self._of_loans(stake), None)
 
     def most(self, share: str, item: str) -> float:
         """What the share may have at most of a resource, however little others use."""
@@ -214,9 +216,8 @@ class ShareUse:
         return self.used.get((share, item), 0) + self.tree.past_use.get((share, item), 0)
 
     def _of_limits(self, stake: Stake) -> Iterator[ShareShortage]:
-        for name in self.tree.paths[stake.share]:
-            if name in self.tree.bounded:
-                yield from self._over_limits(name, stake)
+        for name in self.tree.bounds[stake.share]:
+            yield from self._over_limits(name, stake)
 
     def _over_limits(self, name: str, stake: Stake) -> Iterator[ShareShortage]:
         limits, share = self.tree.limits[name], self.tree.shares[name]

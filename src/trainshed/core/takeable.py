@@ -55,7 +55,7 @@ class JobGroup:
     def candidates(self, lost: Mapping[str, timedelta]) -> list[Candidate]:
         """The cheapest first. What they would lose is the same each time."""
         if self._candidates is None:
-            self._candidates = sorted([candidate(self.rank, item, lost) for item in self.items])
+            self._candidates = sorted([candidate(self.rank, self.stake, item, lost) for item in self.items])
         return self._candidates
 
     def copy(self) -> "JobGroup":

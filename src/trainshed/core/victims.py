@@ -38,16 +38,17 @@ class Candidate(NamedTuple):
     work: float
     job: str
     item: Reservation
+    like: Stake  # of one of its group: who may stop that one may stop this one
 
 
 # The rank of some jobs, and these jobs, the cheapest first.
 CandidateGroup: TypeAlias = tuple[Rank, Callable[[], list[Candidate]]]
 
 
-def candidate(rank: Rank, item: Reservation, lost: Mapping[str, timedelta]) -> Candidate:
+def candidate(rank: Rank, like: Stake, item: Reservation, lost: Mapping[str, timedelta]) -> Candidate:
     machines = sum([place.cpus + CPUS_OF_GPU * len(place.gpus) for place in item.placements])
     seconds = (lost[item.job] + RESTART if item.job in lost else RESTART).total_seconds()
-    return Candidate(rank, seconds * machines, item.job, item)
+    return Candidate(rank, seconds * machines, item.job, item, like)
 
 
 def cost(candidates: Iterable[Candidate]) -> Cost:
@@ -65,7 +66,7 @@ class VictimChoice:
     stake: Stake
     room: Room
     use: ShareUse
-    may_stop: Callable[[Iterable[Reservation], ShareUse], bool]  # these, where so much is in use then
+    may_stop: Callable[[Iterable[Stake], ShareUse], bool]  # such jobs, where so much is in use then
 
     def victims(
         self, alone: Sequence[CandidateGroup], with_others: Sequence[CandidateGroup]
@@ -164,8 +165,10 @@ class _StopTrial:
         """Whether the job starts, and all of these may be stopped."""
         if self.use.shortage(self.choice.stake) is not None or not self.room.has_room():
             return False
-        items = [other.item for other in self.stopped.values()]
-        return self.is_allowed or self.choice.may_stop(items, self.use)
+        if self.is_allowed:
+            return True
+        likes = {id(other.like): other.like for other in self.stopped.values()}
+        return self.choice.may_stop(likes.values(), self.use)
 
     def _stop(self, other: Candidate) -> None:
         if other.job not in self.stopped:
