@@ -108,10 +108,10 @@ class Cycle:
 
     def __post_init__(self) -> None:
         self.demands = self.queue.demands(self.snapshot.nodes, self.snapshot.fit, self.snapshot.tree)
-        self.room = Room(self.snapshot.nodes)
-        self.held = list(self.snapshot.held)
-        self.held += [mark.reservation for mark in self.snapshot.earmarks.values()]
-        for reservation in self.held:
+        self.room = self.snapshot.room()
+        marked = [mark.reservation for mark in self.snapshot.earmarks.values()]
+        self.held = [*self.snapshot.held, *marked]
+        for reservation in marked:
             self.room.take(reservation.placements)
         if (tree := self.snapshot.tree) is not None:
             endings = [(item.until, item.stake) for item in self.held if item.stake is not None]

@@ -117,6 +117,12 @@ class Room:
             twin.memory[name], twin.gpus[name] = self.memory[name], self.gpus[name]
         return twin
 
+    def replace(self, part: "Room") -> None:
+        """Set what is free on these nodes."""
+        self.cpus.update(part.cpus)
+        self.memory.update(part.memory)
+        self.gpus.update(part.gpus)
+
     def free(self, within: frozenset[str] | None = None, kind: str = "") -> Amount:
         """What is free in all. A node that was made smaller than what it runs counts as full.
 

@@ -12,6 +12,7 @@ from operator import attrgetter
 from trainshed.core.fleet import Claim, Fit, Node, Placement
 from trainshed.core.hold import held_until
 from trainshed.core.job import Job, JobState, Outcome
+from trainshed.core.place import Room
 from trainshed.core.refusal import Named
 from trainshed.core.shape import Sites
 from trainshed.core.share import ShareTree, Stake
@@ -73,6 +74,25 @@ class Snapshot:
     sites: Mapping[str, Sites] = field(default_factory=dict[str, Sites])  # of waiting jobs, by id
     tree: ShareTree | None = None  # None: no shares are set
     earmarks: Mapping[str, Earmark] = field(default_factory=dict[str, Earmark])  # of waiting jobs, by id
+    left: "RoomLeft | None" = None  # of the nodes, where that is known already
+
+    def room(self) -> Room:
+        """What the admitted jobs leave of the nodes. The caller may change it."""
+        if self.left is not None and self.left.held is self.held and self.left.nodes is self.nodes:
+            return self.left.room.copy()
+        room = Room(self.nodes)
+        for item in self.held:
+            room.take(item.placements)
+        return room
+
+
+@dataclass(frozen=True, slots=True)
+class RoomLeft:
+    """What these reservations leave of these nodes. Not to be changed."""
+
+    nodes: tuple[Node, ...]
+    held: tuple[Reservation, ...]
+    room: Room
 
 
 def held_by(job: Job, now: datetime, tree: ShareTree | None = None) -> Reservation:
@@ -100,11 +120,19 @@ def held_by(job: Job, now: datetime, tree: ShareTree | None = None) -> Reservati
 
 
 class Holdings:
-    """What each admitted job holds, worked out once for each version of the job. The scheduler keeps one."""
+    """What the admitted jobs hold, worked out once for each version of a job. The scheduler keeps one.
+
+    What comes out is what would come out if all were worked out anew: amounts are added up in the same order,
+    so not even their last digits differ.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Job, ShareTree | None, Reservation]] = {}
         self._gpus: dict[str, tuple[Reservation, int, frozenset[tuple[str, str]]]] = {}
+        self._nodes: tuple[Node, ...] = ()
+        self._room = Room(())
+        self._counted: dict[str, Reservation] = {}  # what the room is without
+        self._on: dict[str, dict[str, Reservation]] = {}  # the same by node and job
 
     def of(self, jobs: Iterable[Job], now: datetime, tree: ShareTree | None) -> list[Reservation]:
         """As `held_by` of each. Jobs that are not among these are forgotten."""
@@ -114,7 +142,7 @@ class Holdings:
             known = before.get(job.id)
             if known is None or known[0] is not job or known[1] is not tree:
                 known = job, tree, held_by(job, now, tree)
-            if known[0].status.started_at or known[0].status.admitted_at:  # else it depends on the time
+            if job.status.started_at or job.status.admitted_at:  # else it depends on the time
                 self._known[job.id] = known
             reservations.append(known[2])
         return reservations
@@ -130,6 +158,35 @@ class Holdings:
             self._gpus[item.job] = known
         all_gpus = set[tuple[str, str]]().union(*[gpus for _, _, gpus in self._gpus.values()])
         return len(all_gpus) == sum([number for _, number, _ in self._gpus.values()])
+
+    def room(self, nodes: tuple[Node, ...], reservations: Sequence[Reservation]) -> Room:
+        """What these leave of the nodes. Only nodes on which something has changed are counted again."""
+        if nodes != self._nodes:
+            self._nodes, self._room = nodes, Room(nodes)
+            self._counted, self._on = {}, {}
+        before, self._counted = self._counted, {item.job: item for item in reservations}
+        changed = {place.node for place in self._changes(before)}
+        if changed:
+            positions = {item.job: at for at, item in enumerate(reservations)}
+            free = Room([node for node in nodes if node.name in changed])
+            for node in free.nodes:
+                for job in sorted(self._on.get(node, ()), key=positions.__getitem__):
+                    free.take(place for place in self._counted[job].placements if place.node == node)
+            self._room.replace(free)
+        return self._room
+
+    def _changes(self, before: Mapping[str, Reservation]) -> Iterable[Placement]:
+        """What is held no more, and what is held newly."""
+        for job, item in before.items():
+            if self._counted.get(job) is not item:
+                for place in item.placements:
+                    self._on[place.node].pop(job, None)
+                    yield place
+        for job, item in self._counted.items():
+            if before.get(job) is not item:
+                for place in item.placements:
+                    self._on.setdefault(place.node, {})[job] = item
+                    yield place
 
 
 def is_waiting(job: Job) -> bool:
@@ -161,7 +218,13 @@ def snapshot_of(
         job.id: _earmark(job, claims, reservations, attempts, now, tree) for job in jobs if job.id in claims
     }
     return Snapshot(
-        nodes=nodes, held=tuple(reservations), fit=fit, sites=sites or {}, tree=tree, earmarks=earmarks
+        nodes=nodes,
+        held=(held := tuple(reservations)),
+        fit=fit,
+        sites=sites or {},
+        tree=tree,
+        earmarks=earmarks,
+        left=RoomLeft(nodes, held, holdings.room(nodes, held).copy()),
     )
 
 
