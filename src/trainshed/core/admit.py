@@ -304,8 +304,8 @@ class Cycle:
     def _stakes_of(self, share: str, closed: set[Shape]) -> Iterator[PlacedStake]:
         """The waiting jobs of a share that can be placed, in order."""
         for place, job, shape in self.queue.places_of((share, False), closed):
-            if self.demands.ways(job, (shape[0], shape[2])):
-                yield place, self.demands.stake(job, shape), shape
+            if (stake := self.demands.placeable(job, shape)) is not None:
+                yield place, stake, shape
             else:
                 closed.add(shape)
 

@@ -24,6 +24,10 @@ class Demands:
     _amounts: dict[Kind, Amounts] = field(default_factory=dict[Kind, Amounts])  # what a demand counts for
     _stakes: dict[str, tuple[Job, Stake]] = field(default_factory=dict[str, tuple[Job, Stake]])
 
+    _placeable: dict[str, tuple[Job, Stake | None]] = field(
+        default_factory=dict[str, tuple[Job, Stake | None]]
+    )
+
     def is_of(self, nodes: tuple[Node, ...], fit: Fit, tree: ShareTree | None) -> bool:
         """Whether it is about these machines, and these shares."""
         is_tree = (self.tree and self.tree.shares) is (tree and tree.shares)
@@ -44,8 +48,17 @@ class Demands:
             known = self._stakes[job.id] = job, self.new_stake(job, shape)
         return known[1]
 
+    def placeable(self, job: Job, shape: Shape) -> Stake | None:
+        """The same; None for a job that fits nowhere."""
+        known = self._placeable.get(job.id)
+        if known is None or known[0] is not job:
+            stake = self.stake(job, shape) if self.ways(job, (shape[0], shape[2])) else None
+            known = self._placeable[job.id] = job, stake
+        return known[1]
+
     def forget(self, id: str) -> None:
         self._stakes.pop(id, None)
+        self._placeable.pop(id, None)
 
     def new_stake(self, job: Job, shape: Shape) -> Stake:
         """As `stake`, for a job that is not in the queue. It is not remembered."""

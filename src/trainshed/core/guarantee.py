@@ -185,7 +185,7 @@ def _more_rights(
     tree, rightful, known = use.tree, list[Stake](), {stake.job for stake in below}
     # By share: the priority of a job that does not fit. Lower ones have no right.
     blocked: dict[str, int] = {}
-    unfit: set[tuple[object, ...]] = set()
+    unfit: set[str] = set()
     closed: set[Shape] = set()
     left = _AmountsLeft(use, name)
     shares = [share for share, path in tree.paths.items() if name in path]
@@ -197,8 +197,8 @@ def _more_rights(
         is_blocked = unfit and (
             stake.priority < blocked.get(stake.share, stake.priority) or stake.size in unfit
         )
-        if not is_blocked and not tree.divided.isdisjoint(stake.amounts):
-            if left.take(stake):
+        if not is_blocked and (parts := left.parts(stake)) is not None:
+            if left.take(parts):
                 rightful.append(stake)
                 if left.is_nothing:
                     break
@@ -229,6 +229,9 @@ def _in_order(
         yield stake, shape
 
 
+Parts: TypeAlias = list[tuple[dict[str, float], str, float]]
+
+
 class _AmountsLeft:
     """What is left of the nominal amount of a share, and of the limits of it and of those below it."""
 
@@ -236,8 +239,7 @@ class _AmountsLeft:
         self._use, self._name = use, name
         self._nominal = use.nominal_left(name)
         self._limits: dict[tuple[str, str], dict[str, float]] = {}  # by share and user; "" for all users
-        # For those of one size: of what it takes, and how much.
-        self._parts: dict[tuple[object, ...], list[tuple[dict[str, float], str, float]]] = {}
+        self._parts: dict[str, Parts | None] = {}  # by size
 
     @property
     def is_nothing(self) -> bool:
@@ -246,11 +248,17 @@ class _AmountsLeft:
                 return False
         return True
 
-    def take(self, stake: Stake) -> bool:
+    def parts(self, stake: Stake) -> Parts | None:
+        """From what it takes how much; None where it takes nothing that is divided."""
+        if stake.size not in self._parts:
+            is_undivided = self._use.tree.divided.isdisjoint(stake.amounts)
+            bounds = [] if is_undivided else self._bounds_of(stake)
+            parts = [(left, item, stake.amounts[item]) for left, item in bounds]
+            self._parts[stake.size] = None if is_undivided else parts
+        return self._parts[stake.size]
+
+    def take(self, parts: Parts) -> bool:
         """Whether there is so much left, which is taken then."""
-        if (parts := self._parts.get(stake.size)) is None:
-            bounds = self._bounds_of(stake)
-            parts = self._parts[stake.size] = [(left, item, stake.amounts[item]) for left, item in bounds]
         for left, item, amount in parts:
             if left[item] < amount:
                 return False

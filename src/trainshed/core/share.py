@@ -66,14 +66,15 @@ class Stake:
     priority: int = 0
     created_at: datetime
     is_spot: bool = False
-    # Among the jobs of its share: asked for so often that it is worked out once.
+    # Among the jobs of its share.
     place: tuple[int, datetime, str] = field(init=False, compare=False, repr=False)
-    # All of it that decides whether its share has room for it.
-    size: tuple[object, ...] = field(init=False, compare=False, repr=False)
+    # The same for all that their shares treat alike. A text: a tuple is hashed anew each time.
+    size: str = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        amounts = [(item, float(amount)) for item, amount in self.amounts.items()]
         object.__setattr__(self, "place", (-self.priority, self.created_at, self.job))
-        object.__setattr__(self, "size", (self.share, self.user, *self.amounts.items()))
+        object.__setattr__(self, "size", f"{self.share!r} {self.user!r} {amounts}")
 
 
 class ShareLane(NamedTuple):

@@ -25,7 +25,6 @@ MOST_HEADS = 50  # bounds of shares that have a head of their own in a cycle
 
 Turn: TypeAlias = tuple[bool, bool, int, Rank, datetime, str]
 Ending: TypeAlias = tuple[datetime, Stake]  # when a job ends at the latest
-Size: TypeAlias = tuple[str, str, tuple[tuple[str, float], ...]]  # all of a stake that a share asks about
 
 CLOSE = 1e-6  # where so little is missing, it is counted anew: amounts are floats
 
@@ -48,7 +47,7 @@ class ShareCycle:
     endings: list[Ending] = field(default_factory=list[Ending])
     heads: dict[tuple[str, str], ShareHead] = field(default_factory=dict[tuple[str, str], ShareHead])
     # By size, until something is taken or given.
-    starts: dict[Size, datetime | None] = field(default_factory=dict[Size, datetime | None])
+    starts: dict[str, datetime | None] = field(default_factory=dict[str, datetime | None])
     changes: int = 0  # how often something was taken or given
 
     @classmethod
@@ -89,10 +88,9 @@ class ShareCycle:
         if shortage is None:
             return None
         bound = shortage.share, shortage.user
-        size = stake.share, stake.user, tuple(stake.amounts.items())
-        if size not in self.starts:
-            self.starts[size] = self._earliest(stake, self.use, self.endings)
-        starts = self.starts[size]
+        if stake.size not in self.starts:
+            self.starts[stake.size] = self._earliest(stake, self.use, self.endings)
+        starts = self.starts[stake.size]
         if starts is not None and len(self.heads) < MOST_HEADS:
             self.heads.setdefault(bound, ShareHead(stake, named, shortage, starts))
         return shortage, starts
