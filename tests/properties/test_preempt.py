@@ -9,13 +9,16 @@ from tests.builders import at, seconds
 from tests.properties.effort import PROPERTY
 from tests.properties.share_world import CPUS, World, fleets, gangs, jobs, trees, trees_of_two
 from tests.shares import a_job_of, a_share, a_tree
-from trainshed.core.fleet import Node
+from trainshed.core.admit import Cycle
+from trainshed.core.fleet import Fit, Node
 from trainshed.core.guarantee import Standing
 from trainshed.core.job import Job
 from trainshed.core.place import needs
+from trainshed.core.preempt import candidates, preemptions
 from trainshed.core.share import ShareTree
 from trainshed.core.share_use import Bound, ShareUse
-from trainshed.core.snapshot import is_waiting
+from trainshed.core.snapshot import Holdings, is_waiting, snapshot_of
+from trainshed.core.waiting_jobs import WaitingJobs
 
 EFFORT = settings(PROPERTY, max_examples=200)
 batches = st.lists(jobs(6), min_size=1, max_size=4)
@@ -162,6 +165,35 @@ def test_a_job_within_its_share_is_never_passed_for_ever_by_smaller_ones(
             return
         world.end_next()
     raise AssertionError("it never started")
+
+
+@EFFORT
+@given(trees(), batches, st.randoms(use_true_random=False))
+def test_what_is_kept_from_cycle_to_cycle_changes_no_decision(
+    tree: ShareTree, batches: list[list[Job]], random
+):
+    """The queue and the holdings, as the scheduler keeps them, against all worked out anew."""
+    world, kept, holdings = World(tree, []), WaitingJobs((), {}, tree), Holdings()
+    for batch in numbered(batches):
+        world.jobs |= {job.id: job for job in batch}
+        if world.running and random.random() < 0.5:
+            world.end_next()
+        for _ in range(3):
+            waiting = {job.id: job for job in world.waiting}
+            for id in [job.id for job in kept if job.id not in waiting]:
+                kept.remove(id)
+            for job in waiting.values():
+                kept.put(job)
+            anew, now = WaitingJobs(waiting.values(), {}, tree), world.now
+            everyone = world.jobs.values()
+            snapshot = snapshot_of(everyone, world.nodes, Fit.SHRINK, now, None, tree, holdings)
+            one, other = Cycle(snapshot, now, kept), Cycle(world.snapshot(), now, anew)
+            assert [one.answer(job) for job in one.walk(kept)] == [
+                other.answer(job) for job in other.walk(anew)
+            ]
+            assert candidates(one) == candidates(other)
+            assert preemptions(one, {}) == preemptions(other, {})
+            world.cycle()
 
 
 def test_who_is_stopped_for_starts_also_where_another_of_its_shape_is_refused():

@@ -33,7 +33,7 @@ from trainshed.core.place import Room, Way, capacity, eligible, needs, placed, t
 from trainshed.core.refusal import Refusal, in_words
 from trainshed.core.shape import Kind, Shape, Sites, order, shape_of
 from trainshed.core.share import Stake
-from trainshed.core.share_cycle import ShareCycle, Turns
+from trainshed.core.share_cycle import ShareCycle, ShareTurns
 from trainshed.core.share_use import ShareUse, capacities
 from trainshed.core.snapshot import Reservation, Snapshot
 from trainshed.core.takeable import RunningJobs
@@ -139,9 +139,9 @@ class Cycle:
         return self.behind >= MOST_BEHIND
 
     @property
-    def turn(self) -> Turns | None:
+    def turn(self) -> ShareTurns | None:
         """By what the next job is chosen among the shares; None where none are set."""
-        return None if self.shares is None else Turns(self.shares, self.stake_of)
+        return None if self.shares is None else ShareTurns(self.shares, self.stake_of)
 
     def walk(self, queue: WaitingJobs, closed: Container[Shape] | None = None) -> Iterator[Job]:
         """The waiting jobs in their turn, of a refused shape no more: `answer` each before the next.

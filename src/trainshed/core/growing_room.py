@@ -2,8 +2,8 @@
 
 `core/admit.py` asks it when a head can start, `core/preempt.py` how many jobs must stop. To try a placement
 after each step would cost all nodes each time. This counts how many replicas of each size fit on each node,
-and looks again only at nodes that have changed. A placement is tried only where the counts are enough, and
-where they may be too large, so the answer is always that of `Room.place`.
+and looks again only at nodes that have changed. Where the counts are enough, but may be too large, it tries a
+placement: so the answer is always that of `Room.place`.
 """
 
 from collections import Counter

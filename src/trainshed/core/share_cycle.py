@@ -157,7 +157,7 @@ _time = itemgetter(0)  # of an Ending
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class ShareTurns:
     """By what the next job is chosen among the shares: the smallest turn is next."""
 
     shares: ShareCycle

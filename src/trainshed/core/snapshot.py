@@ -78,7 +78,7 @@ class Snapshot:
 
     def room(self) -> Room:
         """What the admitted jobs leave of the nodes. The caller may change it."""
-        if self.left is not None and self.left.held is self.held and self.left.nodes is self.nodes:
+        if self.left is not None and self.left.reservations is self.held and self.left.nodes is self.nodes:
             return self.left.room.copy()
         room = Room(self.nodes)
         for item in self.held:
@@ -91,7 +91,7 @@ class RoomLeft:
     """What these reservations leave of these nodes. Not to be changed."""
 
     nodes: tuple[Node, ...]
-    held: tuple[Reservation, ...]
+    reservations: tuple[Reservation, ...]
     room: Room
 
 
@@ -217,14 +217,15 @@ def snapshot_of(
     earmarks = {
         job.id: _earmark(job, claims, reservations, attempts, now, tree) for job in jobs if job.id in claims
     }
+    reserved = tuple(reservations)
     return Snapshot(
         nodes=nodes,
-        held=(held := tuple(reservations)),
+        held=reserved,
         fit=fit,
         sites=sites or {},
         tree=tree,
         earmarks=earmarks,
-        left=RoomLeft(nodes, held, holdings.room(nodes, held).copy()),
+        left=RoomLeft(nodes, reserved, holdings.room(nodes, reserved).copy()),
     )
 
 

@@ -35,8 +35,10 @@ class JobGroup:
         if self._amounts is None:
             self._amounts = {}
             if not self.stake.is_spot:
-                held = [item.stake.amounts for item in self.items if item.stake is not None]
-                together = {name: sum([amounts.get(name, 0) for amounts in held]) for name in self.counted}
+                all_amounts = [item.stake.amounts for item in self.items if item.stake is not None]
+                together = {
+                    name: sum([amounts.get(name, 0) for amounts in all_amounts]) for name in self.counted
+                }
                 self._amounts = {name: amount for name, amount in together.items() if amount}
         return self._amounts
 

@@ -200,5 +200,5 @@ def _by_node(item: Reservation) -> dict[str, Given]:
     return amounts
 
 
-def _sum(one: Given, other: Given, sign: int = 1) -> Given:
-    return one[0] + sign * other[0], one[1] + sign * other[1], one[2] + sign * other[2]
+def _sum(amount: Given, other: Given, sign: int = 1) -> Given:
+    return amount[0] + sign * other[0], amount[1] + sign * other[1], amount[2] + sign * other[2]

@@ -3,7 +3,8 @@
 The scheduler keeps one and changes it job by job; `core/change.py` and `core/foresee.py` make their own. A
 cycle walks through it without looking at every job: once a shape is refused, the walk skips all others of
 that shape. Where shares are set, the jobs of each share stand in order, those that run as spot apart, and the
-cycle says from which of them the next job comes.
+cycle says from which of them the next job comes. What the jobs come to on the machines is remembered here
+from cycle to cycle (`core/demands.py`).
 
 To add or remove a job is a binary search and an insertion into a list. The insertion is a memmove:
 microseconds for 10,000 jobs.

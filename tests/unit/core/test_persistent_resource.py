@@ -101,7 +101,7 @@ def test_a_job_that_names_none_or_one_that_is_gone_belongs_to_its_project():
 
 
 def rights(tree: ShareTree, *stakes: Stake) -> Guarantees:
-    return guarantees(tree, stakes, lambda _: iter(()))
+    return guarantees(tree, stakes, lambda _share, _closed: iter(()))
 
 
 def stake(tree: ShareTree, job: Job) -> Stake:
