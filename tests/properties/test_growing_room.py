@@ -70,7 +70,7 @@ def test_what_is_left_of_the_nodes_is_the_same_counted_bit_by_bit_and_anew(snaps
         held.append(replace(item, placements=tuple(places)))
     for _ in range(4):
         some = [item for item in held if random.random() < 0.6]
-        some = [replace(item, is_ending=True) if random.random() < 0.2 else item for item in some]
+        some = [replace(item, ending_since=at(0)) if random.random() < 0.2 else item for item in some]
         nodes = snapshot.nodes if random.random() < 0.8 else snapshot.nodes[1:]
         kept, anew = holdings.room(nodes, some), Room(nodes)
         for item in some:

@@ -13,7 +13,7 @@ from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control import scheduler as scheduler_module
 from trainshed.control.scheduler import MOST_LOOKS
-from trainshed.core import admit as admit_module
+from trainshed.core import demands as demands_module
 from trainshed.core.fleet import Fit
 from trainshed.core.job import Job, JobState, Scheduling
 from trainshed.core.place import Room
@@ -33,7 +33,7 @@ class Counted:
         self.calls: Counter[str] = Counter()
         self._count(patch, Room, "place")
         self._count(patch, scheduler_module, "in_words")
-        self._count(patch, admit_module, "ways")
+        self._count(patch, demands_module, "ways")
         self._count(patch, self.engine.store, "write")
         self._count(patch, self.engine.store, "active")
         self._count(patch, self.engine.backend, "prepare")
