@@ -3,9 +3,9 @@
 `choose.py` calls it. The first trials spread over the space, beginning with the best of earlier studies or
 with the defaults; while earlier studies explain what is measured, the model chooses from the second trial on.
 Trials look anywhere; later every second one looks near the best, by a model of its neighbours alone, which
-sees finer differences. Pending trials count as if they had come out as predicted. Failed ones count as bad,
-but finite. Beyond some hundred trials the model sees the best and an even choice of the others; beyond
-_MOST_TRIALS the Parzen estimator takes over.
+sees finer differences. Pending trials count as if they had come out as predicted, also for what the next one
+has to improve on. Failed ones count as bad, but finite. Beyond some hundred trials the model sees the best
+and an even choice of the others; beyond _MOST_TRIALS the Parzen estimator takes over.
 """
 
 import math
@@ -73,8 +73,8 @@ def _look_far(
     some = representative(warp(losses).values, _MOST_MODELLED)
     model, warped = _model(table, losses, some, priors)
     elite = table.rows[some][np.argsort(warped, kind="stable")[:5]]
-    best = _lowest(model) - worthwhile
     model = _with_pending(model, table.pending)
+    best = _lowest(model) - worthwhile
     search = Search(starts=_starts(table))
     return best_rows(model, table.encoding, best, elite, rng, search)
 
@@ -87,11 +87,11 @@ def _look_near(
     some, reach = neighbourhood(table.rows, centre, encoding.is_category)
     priors = Priors(least_noise=_LEAST_NOISE_NEAR, has_quadratic=True)
     model, warped = _model(table, losses, some, priors)
-    best, elite = _lowest(model), table.rows[some][np.argsort(warped, kind="stable")[:5]]
+    elite = table.rows[some][np.argsort(warped, kind="stable")[:5]]
     model = _with_pending(model, table.pending)
     # No further than the neighbours: what is tried beyond them would not be one, and be tried again.
     search = Search(radius=min(NEAR, reach), reach=min(reach, most), starts=_starts(table))
-    return best_rows(model, encoding, best, elite, rng, search)
+    return best_rows(model, encoding, _lowest(model), elite, rng, search)
 
 
 def _starts(table: TrialTable) -> int:
@@ -108,7 +108,11 @@ def _model(
 
 
 def _lowest(model: GaussianProcess) -> float:
-    """The lowest prediction, not the lowest measurement: that one may be luck."""
+    """The lowest prediction, not the lowest measurement: that one may be luck.
+
+    Where trials are under way theirs count too: else the next one gains what they will have gained already,
+    and is put beside them.
+    """
     return float(model.predict(model.rows)[0].min())
 
 

@@ -80,6 +80,26 @@ def test_points_asked_for_together_are_those_asked_for_one_by_one():
     assert together == one_by_one
 
 
+PLANE = SearchSpace(tuple(Parameter(id=name, kind=ParameterKind.DOUBLE, low=0.0, high=1.0) for name in "xy"))
+
+
+def on_plane(places: list[tuple[float, float]]) -> tuple[TrialResult, ...]:
+    """Trials of a bowl around (0.5, 0.6)."""
+    return tuple(
+        TrialResult(point={"x": x, "y": y}, values=((x - 0.5) ** 2 + (y - 0.6) ** 2,)) for x, y in places
+    )
+
+
+def gap(left: TrialPoint, right: TrialPoint) -> float:
+    return max(abs(float(left[name]) - float(right[name])) for name in "xy")
+
+
+def test_trials_asked_for_together_are_apart_where_the_best_place_is_known():
+    trials = on_plane([(0.1 + 0.2 * (i % 5), 0.1 + 0.2 * (i // 5)) for i in range(10)])
+    points = choose(request_of(PLANE, trials, count=4))
+    assert min(gap(a, b) for i, a in enumerate(points) for b in points[:i]) > 0.01
+
+
 def test_the_first_trial_has_the_defaults():
     lr = Parameter(id="lr", kind=ParameterKind.DOUBLE, low=0.0, high=1.0, default=0.125)
     units = Parameter(id="units", kind=ParameterKind.INTEGER, low=0, high=10)
