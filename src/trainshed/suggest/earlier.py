@@ -28,14 +28,14 @@ def can_learn(table: TrialTable) -> bool:
 
 
 def with_earlier(table: TrialTable, losses: Floats) -> tuple[Floats, Floats]:
-    """The rows and losses of the finished trials, and behind them those of earlier studies."""
+    """The rows and losses of earlier studies and, as they came later, behind them those of own trials."""
     if not can_learn(table):
         return table.rows, losses
     earlier = _rescaled(table, losses)
     if earlier is None or not np.isfinite(earlier).all():
         return table.rows, losses
     kept = _far_enough(table, losses)
-    return np.vstack([table.rows, table.prior_rows[kept]]), np.concatenate([losses, earlier[kept]])
+    return np.vstack([table.prior_rows[kept], table.rows]), np.concatenate([earlier[kept], losses])
 
 
 def _rescaled(table: TrialTable, losses: Floats) -> Floats | None:
