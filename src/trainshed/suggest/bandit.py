@@ -18,7 +18,7 @@ from trainshed.suggest.earlier import can_learn, with_earlier
 from trainshed.suggest.encoding import Encoding, Floats, Indexes
 from trainshed.suggest.gaussian_process import GaussianProcess, Priors, fit
 from trainshed.suggest.selection import neighbourhood, representative
-from trainshed.suggest.settling import NEAR, is_settled, off_border
+from trainshed.suggest.settling import NEAR, is_settled, off_border, trusted_radius
 from trainshed.suggest.sobol import sobol_row
 from trainshed.suggest.tpe import tpe_rows
 from trainshed.suggest.trial_table import TrialTable
@@ -54,14 +54,16 @@ def bandit_rows(
 
 
 def _look_closely(table: TrialTable, losses: Floats, number: int, rng: np.random.Generator) -> Floats:
-    """Near the best trial. Every second time other categories may be tried; or, where all that no longer
-    gains anything, what lies next to a border, then any place.
+    """Near the best trial, as far as the model is trusted there. Every second time further, and other
+    categories may be tried; or, where all that no longer gains anything, what lies next to a border, then any
+    place.
     """
     best = int(np.nanargmin(losses))
     if number % 4 == 1:
-        return _look_near(table, losses, best, rng, _SAME_CATEGORIES)
+        radius = trusted_radius(table.rows, losses, best, table.encoding)
+        return _look_near(table, losses, best, rng, radius, _SAME_CATEGORIES)
     if not is_settled(table.rows, losses, best, table.encoding):
-        return _look_near(table, losses, best, rng)
+        return _look_near(table, losses, best, rng, NEAR)
     inside = off_border(table.rows, best, table.encoding)
     return inside if inside is not None else _look_far(table, losses, rng, Priors(), _WORTHWHILE)
 
@@ -80,9 +82,17 @@ def _look_far(
 
 
 def _look_near(
-    table: TrialTable, losses: Floats, centre: int, rng: np.random.Generator, most: float = math.inf
+    table: TrialTable,
+    losses: Floats,
+    centre: int,
+    rng: np.random.Generator,
+    radius: float,
+    most: float = math.inf,
 ) -> Floats:
-    """Around a trial, by a model of its neighbours alone: what differs little still differs there."""
+    """Around a trial, by a model of its neighbours alone: what differs little still differs there.
+
+    Numbers may differ by the radius, the whole row by `most`.
+    """
     encoding = table.encoding
     some, reach = neighbourhood(table.rows, centre, encoding.is_category)
     priors = Priors(least_noise=_LEAST_NOISE_NEAR, has_quadratic=True)
@@ -90,7 +100,7 @@ def _look_near(
     elite = table.rows[some][np.argsort(warped, kind="stable")[:5]]
     model = _with_pending(model, table.pending)
     # No further than the neighbours: what is tried beyond them would not be one, and be tried again.
-    search = Search(radius=min(NEAR, reach), reach=min(reach, most), starts=_starts(table))
+    search = Search(radius=min(radius, reach), reach=min(reach, most), starts=_starts(table))
     return best_rows(model, encoding, _lowest(model), elite, rng, search)
 
 

@@ -100,6 +100,18 @@ def test_trials_asked_for_together_are_apart_where_the_best_place_is_known():
     assert min(gap(a, b) for i, a in enumerate(points) for b in points[:i]) > 0.01
 
 
+SCATTERED = [(0.1 + 0.16 * (i % 6), 0.15 + 0.22 * (i // 6)) for i in range(21)]
+
+
+def test_a_trial_near_the_best_keeps_close_to_it_where_others_failed():
+    best = {"x": 0.45, "y": 0.65}
+    trials = list(on_plane([*SCATTERED[:18], (0.45, 0.65)]))
+    worse = [(0.55, 0.7), (0.4, 0.5), (0.6, 0.55), (0.35, 0.65), (0.6, 0.5)]
+    trials += [TrialResult(point={"x": x, "y": y}, values=(0.5,)) for x, y in worse]
+    [point] = choose(request_of(PLANE, tuple(trials)))
+    assert gap(point, best) < 0.01
+
+
 def test_the_first_trial_has_the_defaults():
     lr = Parameter(id="lr", kind=ParameterKind.DOUBLE, low=0.0, high=1.0, default=0.125)
     units = Parameter(id="units", kind=ParameterKind.INTEGER, low=0, high=10)
