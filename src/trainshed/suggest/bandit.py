@@ -3,9 +3,10 @@
 `choose.py` calls it. The first trials spread over the space, beginning with the best of earlier studies or
 with the defaults; while earlier studies explain what is measured, the model chooses from the second trial on.
 Trials look anywhere; later every second one looks near the best, by a model of its neighbours alone, which
-sees finer differences. Pending trials count as if they had come out as predicted, also for what the next one
-has to improve on. Failed ones count as bad, but finite. Beyond some hundred trials the model sees the best
-and an even choice of the others; beyond _MOST_TRIALS the Parzen estimator takes over.
+sees finer differences, and every fourth one takes any improvement anywhere, by a model in which all
+parameters matter. Pending trials count as if they had come out as predicted, also for what the next one has
+to improve on. Failed ones count as bad, but finite. Beyond some hundred trials the model sees the best and an
+even choice of the others; beyond _MOST_TRIALS the Parzen estimator takes over.
 """
 
 import math
@@ -33,6 +34,7 @@ _WORTHWHILE = 0.01  # of the spread of warped losses: what a place far from the 
 _SAME_CATEGORIES = 0.999  # as far as rows without another category are apart; see `selection.distances`
 _MOST_EARLIER = 3  # of the best points of earlier studies that are tried first
 _FEW_KNOWN = Priors(amplitude_spread=1.0)  # a few trials say little about the size of what is not seen yet
+_ALL_MATTER = Priors(length_spread=0.8, may_be_idle=False)  # else what seems idle is never tried again
 
 
 def bandit_rows(
@@ -50,6 +52,8 @@ def bandit_rows(
         return _look_far(table, losses, rng, _FEW_KNOWN, 0.0)
     if number % 2 == 1:
         return _look_closely(table, losses, number, rng)
+    if number % 4 == 2:
+        return _look_far(table, losses, rng, _ALL_MATTER, 0.0)
     return _look_far(table, losses, rng, Priors(), _WORTHWHILE)
 
 

@@ -35,6 +35,7 @@ class Priors:
 
     length: float = -0.5
     length_spread: float = 0.6
+    may_be_idle: bool = True  # whether a number may have next to no effect
     category: float = 0.0  # the weight of a category, in the logarithm
     amplitude: float = 0.0
     amplitude_spread: float = 2.0
@@ -198,7 +199,7 @@ class _Posterior:
         self.expected = np.array([*weights, priors.amplitude, bowl, priors.noise])
         spreads = priors.amplitude_spread, priors.quadratic_spread, priors.noise_spread
         self.spread = np.array([*[2.0 * priors.length_spread] * self.width, *spreads])
-        self.heavy = np.array([*[True] * self.width, False, False, False])
+        self.heavy = np.array([*[priors.may_be_idle] * self.width, False, False, False])
 
     def improved(
         self, values: Floats, start: Floats | None, most_steps: int, extra: float
@@ -282,7 +283,7 @@ class _Posterior:
         return loss, slope + prior_slope
 
     def _prior(self, theta: Floats) -> tuple[float, Floats]:
-        """Normal, but for weights below the expected: a parameter may well have no effect at all."""
+        """Normal, but for weights below the expected where a parameter may well have no effect at all."""
         z = (theta - self.expected) / self.spread
         below = self.heavy & (z < 0.0)
         inner = 1.0 + z * z / _TAIL

@@ -103,6 +103,11 @@ def test_trials_asked_for_together_are_apart_where_the_best_place_is_known():
 SCATTERED = [(0.1 + 0.16 * (i % 6), 0.15 + 0.22 * (i // 6)) for i in range(21)]
 
 
+def test_one_trial_in_four_takes_what_little_is_left_to_gain():
+    [point] = choose(request_of(PLANE, on_plane([*SCATTERED[:20], (0.51, 0.61)])))
+    assert gap(point, {"x": 0.5, "y": 0.6}) < 0.005
+
+
 def test_a_trial_near_the_best_keeps_close_to_it_where_others_failed():
     best = {"x": 0.45, "y": 0.65}
     trials = list(on_plane([*SCATTERED[:18], (0.45, 0.65)]))

@@ -127,6 +127,15 @@ def test_a_column_without_effect_counts_little_beside_one_that_matters():
     assert idle.max() < 0.05 * min(model.weights[2], model.weights[5])
 
 
+def test_a_model_in_which_all_parameters_matter_discounts_none():
+    rows = np.random.default_rng(8).random((20, 6))
+    losses = (rows[:, 0] - 0.4) ** 2
+    none = np.zeros(6, dtype=bool)
+    idle, _ = fit(rows, [warp(losses, 0.0)], none, Priors())
+    all_matter, _ = fit(rows, [warp(losses, 0.0)], none, Priors(may_be_idle=False))
+    assert all_matter.weights[1:].min() > 3.0 * idle.weights[1:].min()
+
+
 def test_the_search_comes_to_a_border_only_from_next_to_it():
     encoding = Encoding(SearchSpace((Parameter(id="x", kind=ParameterKind.DOUBLE, low=0.0, high=1.0),)))
     rows = np.array([[0.3], [0.5], [0.7], [0.9]])
