@@ -100,8 +100,7 @@ def _claimants(
     able = (
         (job, groups)
         for job in cycle.first_refused
-        if (groups := groups_of(cycle.stake_of(job)))
-        and _may_be_enough(cycle.ways_of(job), free, groups)
+        if (groups := groups_of(cycle.stake_of(job))) and _may_be_enough(cycle.ways_of(job), free, groups)
     )
     return islice(able, MOST_CLAIMANTS)
 
