@@ -17,6 +17,7 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from heapq import merge
+from itertools import takewhile
 from operator import attrgetter, itemgetter
 from typing import TypeAlias
 
@@ -25,7 +26,7 @@ from trainshed.core.shape import Shape
 from trainshed.core.share import ROOT, ShareTree, Stake
 from trainshed.core.share_use import ShareUse
 
-MOST_UNFIT = 200  # shapes of a share that do not fit before no more are tried: bounds the cost
+MOST_UNFIT = 200  # sizes of a share that do not fit before no more that wait are tried: bounds the cost
 
 # The stake of a job that waits or runs, after its place among all of its share: no two have the same. Of one
 # that waits its shape too.
@@ -190,8 +191,9 @@ def _more_rights(
     left = _AmountsLeft(use, name)
     shares = [share for share, path in tree.paths.items() if name in path]
     runs = [running[share] for share in shares if running[share]]
-    waits = [waiting(share, closed) for share in shares]
-    for stake, shape in _in_order(runs[0] if len(runs) == 1 else list(merge(*runs)), merge(*waits)):
+    # So many that wait are tried; a job that runs behind them has its right all the same.
+    waits = takewhile(lambda _: len(unfit) < MOST_UNFIT, merge(*[waiting(share, closed) for share in shares]))
+    for stake, shape in _in_order(runs[0] if len(runs) == 1 else list(merge(*runs)), waits):
         if stake.job in known:
             continue
         is_blocked = unfit and (
@@ -206,8 +208,6 @@ def _more_rights(
             if not _is_beyond_limits(tree, stake):
                 blocked.setdefault(stake.share, stake.priority)
             unfit.add(stake.size)
-            if len(unfit) >= MOST_UNFIT:
-                break
         if shape is not None:
             closed.add(shape)
     use.take_all(rightful, items=tree.bounded_items)

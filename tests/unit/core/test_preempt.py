@@ -10,7 +10,7 @@ from trainshed.control.preemption import standings
 from trainshed.core.admit import Cycle
 from trainshed.core.event import Reason
 from trainshed.core.fleet import Admission, Claim, Fit, Placement
-from trainshed.core.guarantee import Standing
+from trainshed.core.guarantee import MOST_UNFIT, Standing
 from trainshed.core.job import Job, Outcome
 from trainshed.core.preempt import candidates, preemptions
 from trainshed.core.share import UNDIVIDED, ShareTree
@@ -242,6 +242,12 @@ def test_each_running_job_stands_as_guaranteed_borrowed_or_spot():
         "spot": Standing.SPOT,
         "other": Standing.BORROWED,
     }
+
+
+def test_a_job_that_runs_has_its_right_behind_however_many_that_do_not_fit():
+    waiting = [a_job_of("a", f"w{n}", 5 + n / 100, created_at=at(-1000 + n)) for n in range(MOST_UNFIT + 50)]
+    runs = started(a_job_of("a", "runs", 4, created_at=at(-1)))
+    assert standings(cycle_of(TREE, waiting, [runs])) == {"runs": Standing.GUARANTEED}
 
 
 def test_a_share_takes_from_its_sister_what_is_its_own_and_leaves_others_alone():
