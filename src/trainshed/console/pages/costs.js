@@ -2,7 +2,7 @@
 
 import { html, useEffect } from "../lib/ui.js";
 import { href, jobHref, jobName, setQuery } from "../lib/address.js";
-import { EVERYWHERE, get } from "../lib/api.js";
+import { ApiError, EVERYWHERE, get } from "../lib/api.js";
 import { amount, daysOf, isMonth, measureOf, monthAfter, thisMonth } from "../lib/costs.js";
 import { percent } from "../lib/format.js";
 import { useLive } from "../lib/hints.js";
@@ -28,7 +28,8 @@ export default function CostsPage({ address: { query } }) {
   const days = useLive(ask({ groupBy: "day" }), [month], { ignore });
   const rows = useLive(ask({ groupBy: by, pageSize: PAGE, pageToken: query.after }), [month, by, query.after], { ignore });
   // A page is of one report, which the server keeps for a while only: after that, the list begins anew.
-  const isGone = rows.error?.violations?.some((/** @type {{field: string}} */ { field }) => field === "page_token");
+  const { error } = rows;
+  const isGone = error instanceof ApiError && error.violations.some(({ field }) => field === "page_token");
   useEffect(() => {
     if (isGone && query.after) setQuery({ after: "" });
   }, [isGone, query.after]);
