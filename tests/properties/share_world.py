@@ -142,7 +142,7 @@ class World:
         cycle = Cycle(self.snapshot(), self.now, queue)
         let_in = [(job, cycle.answer(job).admission) for job in cycle.walk(queue)]
         for id, mark in cycle.snapshot.earmarks.items():
-            if not mark.left:
+            if not mark.awaited:
                 self._write(id, claim=None)  # who has started needs none, and who could not loses it
         for claim in preemptions(cycle, {}):
             victims = tuple((item.job, self.jobs[item.job].status.attempt) for item in claim.victims)

@@ -106,10 +106,12 @@ def test_only_who_borrows_or_runs_as_spot_or_has_a_lower_priority_in_the_share_i
     world = World(tree, [])
     for batch in numbered(batches):
         world.jobs |= {job.id: job for job in batch}
-        for _ in range(30):
-            before = len(world.preempted)
+        is_settled = False
+        while not is_settled:
+            jobs_before, before = world.jobs.copy(), len(world.preempted)
             rights = world.cycle().shares
             assert rights is not None
+            is_settled = world.jobs == jobs_before
             for claimant, victim in world.preempted[before:]:
                 one, other = world.jobs[claimant], world.jobs[victim]
                 same = tree.share_of(one.project) == tree.share_of(other.project)
