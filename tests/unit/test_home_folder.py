@@ -23,14 +23,14 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_a_home_that_was_open_is_closed_with_its_folders(home: Path) -> None:
-    for name in ("logs", "buckets", "hatch"):
+    for name in ("logs", "buckets", "notices", "hatch"):
         (home / name).mkdir()
         (home / name).chmod(0o755)
-    of_accounts = ("accounts.json", "token-uses.json", "ended-sessions.json")
-    for name in ("token", "trainshed.db-wal", "clock.json", ".gitignore", "trainshed.toml", *of_accounts):
+    of_teams = ("accounts.json", "token-uses.json", "ended-sessions.json", "shares.json")
+    for name in ("token", "trainshed.db-wal", "clock.json", ".gitignore", "trainshed.toml", *of_teams):
         (home / name).touch()
     close_home(home)
-    assert [mode(home / name) for name in (".", "logs", "buckets")] == [0o700] * 3
+    assert [mode(home / name) for name in (".", "logs", "buckets", "notices")] == [0o700] * 4
     assert mode(home / "hatch") == 0o755  # mounted as it is by containers of any user
 
 
