@@ -125,8 +125,6 @@ def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption
     decided: list[Preemption] = []
     for job, _ in list(_claimants(cycle, machines, running)):
         stake, ways = cycle.stake_of(job), cycle.ways_of(job)
-        if not ways:
-            continue
         if (places := machines.places(ways, stake)) is not None:
             # It starts when those have stopped that are being stopped anyway.
             machines.take(_reservation(cycle, job, stake, places))
