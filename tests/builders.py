@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from trainshed.core.fleet import Admission, Node, Placement
-from trainshed.core.job import (
+from trainshed.core.jobs.job import (
     Closing,
     Failure,
     Job,
@@ -18,10 +17,11 @@ from trainshed.core.job import (
     Status,
     planned_replicas,
 )
-from trainshed.core.machine import GIB
+from trainshed.core.jobs.replica import Exit, Observation, Phase, Replica, Sight
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
-from trainshed.core.snapshot import Reservation
+from trainshed.core.queue.fleet import Admission, Node, Placement
+from trainshed.core.queue.machine import GIB
+from trainshed.core.queue.snapshot import Reservation
 
 T0 = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)
 PORTS = 2222

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from trainshed.core.job import Job, JobSpec, JobState, Pool, Status
+from trainshed.core.jobs.job import Job, JobSpec, JobState, Pool, Status
 from trainshed.store.codec import write_time
 from trainshed.store.connection import insert_into
 from trainshed.store.rows import job_values

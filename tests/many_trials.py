@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from trainshed.core.job import JobSpec, Pool
-from trainshed.core.measurement import Measurement
-from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint
-from trainshed.core.study import (
+from trainshed.core.jobs.job import JobSpec, Pool
+from trainshed.core.tuning.measurement import Measurement
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint
+from trainshed.core.tuning.study import (
     Study,
     StudyKind,
     StudyLimits,
@@ -23,7 +23,7 @@ from trainshed.core.study import (
     Trial,
     TrialState,
 )
-from trainshed.core.suggestion_port import Objective
+from trainshed.core.tuning.suggestion_port import Objective
 from trainshed.store.connection import insert_into
 from trainshed.store.sql import SqlStore
 from trainshed.store.tables import TRIALS

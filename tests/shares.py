@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from tests.builders import T0, a_job, a_pool, admitted, seconds
-from trainshed.core.fleet import Admission
-from trainshed.core.job import Job, Scheduling
-from trainshed.core.share import Share, ShareTree, share_tree
+from trainshed.core.jobs.job import Job, Scheduling
+from trainshed.core.queue.fleet import Admission
+from trainshed.core.queue.share import Share, ShareTree, share_tree
 
 
 def a_share(

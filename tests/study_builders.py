@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from tests.builders import T0, a_job, a_pool, at
-from trainshed.core.advance import TrialFacts, advance
-from trainshed.core.job import Job, JobSpec, JobState, Status
-from trainshed.core.measurement import Measurement, TrialReport
-from trainshed.core.search_space import Parameter, ParameterKind, SearchSpace
-from trainshed.core.stopping_rule import StoppingRule
-from trainshed.core.study import (
+from trainshed.core.jobs.job import Job, JobSpec, JobState, Status
+from trainshed.core.tuning.advance import TrialFacts, advance
+from trainshed.core.tuning.measurement import Measurement, TrialReport
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace
+from trainshed.core.tuning.stopping_rule import StoppingRule
+from trainshed.core.tuning.study import (
     Selection,
     Study,
     StudyKind,
@@ -22,7 +22,7 @@ from trainshed.core.study import (
     Trial,
     TrialState,
 )
-from trainshed.core.suggestion_port import Objective
+from trainshed.core.tuning.suggestion_port import Objective
 
 SPACE = SearchSpace((Parameter(id="lr", kind=ParameterKind.DOUBLE, low=0.0, high=1.0),))
 ACCURACY = Objective("accuracy", maximize=True)

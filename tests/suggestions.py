@@ -5,8 +5,8 @@ import math
 from hypothesis import strategies as st
 
 from tests import one_core
-from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint
-from trainshed.core.suggestion_port import (
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint
+from trainshed.core.tuning.suggestion_port import (
     Algorithm,
     NoiseLevel,
     Objective,

@@ -12,12 +12,12 @@ from tests.live import IMAGE, LOCATION, PATIENCE, PROJECT, sweep
 from trainshed.assembly.assembly import Assembly, assemble
 from trainshed.assembly.services import make_jobs
 from trainshed.core.bucket import BucketInfo
-from trainshed.core.job import Job, JobSpec, Pool
-from trainshed.core.measurement import TrialReport
-from trainshed.home_folder import make_home
+from trainshed.core.jobs.job import Job, JobSpec, Pool
+from trainshed.core.tuning.measurement import TrialReport
 from trainshed.service.jobs import JobRequest, JobService
 from trainshed.service.named_secrets import NamedSecretService
-from trainshed.settings import Settings
+from trainshed.serving.home_folder import make_home
+from trainshed.settings.table import Settings
 
 BUCKET = "trial-results"
 

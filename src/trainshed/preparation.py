@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from trainshed.background_tasks import BackgroundTasks
-from trainshed.core.readiness import PreparationKind, PreparationProgress, Readiness
+from trainshed.core.jobs.readiness import PreparationKind, PreparationProgress, Readiness
 
 PACE = 1.0  # seconds between two hints while something is prepared
 MOST_REMEMBERED = 10_000  # what is forgotten is asked for again

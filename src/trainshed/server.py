@@ -14,7 +14,7 @@ def main(args: Sequence[str]) -> int:
     # Nor is anything of uvicorn's own command line wanted, which it brings along wherever it is imported.
     sys.modules["uvicorn.main"] = _unused("uvicorn.main", "Server", "main", "run")
     with compiled_when_called():
-        from trainshed.serving import run
+        from trainshed.serving.serve import run
 
     return run(args)
 

@@ -13,11 +13,11 @@ from tests.event_bytes import event_file
 from tests.live import IMAGE, LOCATION, PROJECT
 from tests.study_builders import ACCURACY
 from tests.trial_world import BUCKET, TrialWorld, trial_world
-from trainshed.core import advance
-from trainshed.core.job import JobSpec, Pool
-from trainshed.core.search_space import Parameter, ParameterKind, SearchSpace
-from trainshed.core.stopping_rule import StoppingKind, StoppingRule
-from trainshed.core.study import StudyLimits, StudySpec, Trial, TrialState
+from trainshed.core.jobs.job import JobSpec, Pool
+from trainshed.core.tuning import advance
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace
+from trainshed.core.tuning.stopping_rule import StoppingKind, StoppingRule
+from trainshed.core.tuning.study import StudyLimits, StudySpec, Trial, TrialState
 from trainshed.service.studies import StudyRequest
 
 pytestmark = pytest.mark.slow

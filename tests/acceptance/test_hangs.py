@@ -40,7 +40,7 @@ if os.environ['RANK'] == '1':
     sys.exit(0)
 end = time.time() + 1000
 while time.time() < end:
-    sum(range(500_000))  # a third of a core: more than core.hang.BUSY_SHARE, and room for other tests
+    sum(range(500_000))  # a third of a core: more than core.jobs.hang.BUSY_SHARE, and room for other tests
     time.sleep(0.03)
 """
 TALKS = """

@@ -10,8 +10,8 @@ import pytest
 from tests.event_bytes import event_file
 from tests.trial_world import BUCKET, TrialWorld, trial_world
 from trainshed.core.bucket import ObjectDraft
-from trainshed.core.job import Job, JobState
-from trainshed.core.measurement import MetricChannel, TrialReport, missing_sentence
+from trainshed.core.jobs.job import Job, JobState
+from trainshed.core.tuning.measurement import MetricChannel, TrialReport, missing_sentence
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pytest
 from trainshed.cli.ignored import Patterns
 from trainshed.cli.pack import FolderListing, look
 from trainshed.cli.trouble import EarlyError
-from trainshed.home_folder import make_home
+from trainshed.serving.home_folder import make_home
 
 
 def git(root: Path, *args: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.live import IMAGE, JOBS, PARENT, PATIENCE, LiveServer
-from trainshed.core.secret import MASK
+from trainshed.core.jobs.secret import MASK
 
 VALUE = "hf-4uKZsWmQ0tXy"  # in no other text
 LENGTH = "import os; print('length', len(os.environ['HF_TOKEN']))"

@@ -15,7 +15,7 @@ import pytest
 
 from tests.conformance.sdk_session import PYTHON
 from tests.live import PATIENCE, Answer, LiveServer, pool, python, until
-from trainshed.certificates import Certificates
+from trainshed.certificates.home import Certificates
 
 STORE = "from google.cloud import storage; b = storage.Client().bucket('box')"
 NAMES = ("gpu-box.example", "127.0.0.1")

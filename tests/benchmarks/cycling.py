@@ -15,9 +15,9 @@ from random import Random
 from tests.benchmarks.row import Row, ms
 from tests.benchmarks.simulated import SimulatedScheduler
 from tests.benchmarks.trace import BEGIN, TraceJob, nodes_of, trace, tree_of
-from trainshed.core.fleet import Admission
-from trainshed.core.place import Room, needs
-from trainshed.core.preempt import candidates, preemptions
+from trainshed.core.queue.fleet import Admission
+from trainshed.core.queue.place import Room, needs
+from trainshed.core.queue.preempt import candidates, preemptions
 
 WAITING = 10_000
 NODES = 1_000

@@ -22,7 +22,7 @@ from tests.benchmarks.tuning_functions import (
     rotation,
     vector,
 )
-from trainshed.core.search_space import Parameter, Scale, SearchSpace, TrialPoint
+from trainshed.core.tuning.search_space import Parameter, Scale, SearchSpace, TrialPoint
 
 
 def _schwefel(x: Floats) -> float:

@@ -19,7 +19,7 @@ from tests.benchmarks.tuning_functions import (
     mirrored,
     vector,
 )
-from trainshed.core.search_space import Parameter, Scale, SearchSpace, TrialPoint
+from trainshed.core.tuning.search_space import Parameter, Scale, SearchSpace, TrialPoint
 
 _LEAST_WELL = -39.16616570377142  # of a coordinate of Styblinski and Tang
 

@@ -22,7 +22,7 @@ from tests.benchmarks.trace import teams
 from tests.live import JOBS, LOCATION, PARENT, PROJECT, LiveServer, pool
 from trainshed.client.api import Client
 from trainshed.core.event import Reason, Waiting
-from trainshed.core.job import Job, JobSpec, JobState, Pool, Status
+from trainshed.core.jobs.job import Job, JobSpec, JobState, Pool, Status
 from trainshed.store.sql import SqlStore
 
 WAITING = 10_000

@@ -24,13 +24,13 @@ from tests.benchmarks.row import Row, table
 from tests.benchmarks.simulated import SimulatedScheduler
 from tests.benchmarks.trace import BEGIN, TraceJob, gpus_of, machines_for, nodes_of, trace, tree_of
 from trainshed.control.preemption import losses
-from trainshed.core.admit import in_turn
-from trainshed.core.explanation import Eta, World
-from trainshed.core.foresee import PASSERS, foresee
-from trainshed.core.job import Job
-from trainshed.core.machine import Catalogue
+from trainshed.core.explain.explanation import Eta, World
+from trainshed.core.explain.foresee import PASSERS, foresee
+from trainshed.core.jobs.job import Job
 from trainshed.core.ports import JobPage, Store
 from trainshed.core.query import AllOf, Compare, JobQuery, Operator, QueryField
+from trainshed.core.queue.admit import in_turn
+from trainshed.core.queue.machine import Catalogue
 from trainshed.service.past_runs import PastRuns
 
 JOBS, DAYS = 50_000, 30.0

@@ -11,7 +11,7 @@ from statistics import median
 
 from tests.benchmarks.row import Row, ms
 from tests.live import JOBS, LiveServer, pool
-from trainshed.core.job import Job, JobSpec, JobState, Pool, Status
+from trainshed.core.jobs.job import Job, JobSpec, JobState, Pool, Status
 from trainshed.store.sql import SqlStore
 
 JOBS_KEPT = 100_000

@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainshed.core.admit import Cycle
-from trainshed.core.fleet import Admission, Claim, Fit, Node
-from trainshed.core.job import Closing, Job, JobState, Outcome, Status
-from trainshed.core.pause import requeue_of
-from trainshed.core.preempt import candidates, preemptions
-from trainshed.core.share import ShareTree
-from trainshed.core.snapshot import Holdings, Snapshot, snapshot_of
-from trainshed.core.waiting_jobs import WaitingJobs
+from trainshed.core.jobs.job import Closing, Job, JobState, Outcome, Status
+from trainshed.core.jobs.pause import requeue_of
+from trainshed.core.queue.admit import Cycle
+from trainshed.core.queue.fleet import Admission, Claim, Fit, Node
+from trainshed.core.queue.preempt import candidates, preemptions
+from trainshed.core.queue.share import ShareTree
+from trainshed.core.queue.snapshot import Holdings, Snapshot, snapshot_of
+from trainshed.core.queue.waiting_jobs import WaitingJobs
 
 Losses = Callable[[list[Job], datetime], Awaitable[Mapping[str, timedelta]]]  # work that each would lose
 

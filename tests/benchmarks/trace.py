@@ -15,10 +15,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from random import Random
 
-from trainshed.core.fleet import Node
-from trainshed.core.job import Job, JobSpec, Pool, Scheduling
-from trainshed.core.machine import GIB
-from trainshed.core.share import Share, ShareTree, share_tree
+from trainshed.core.jobs.job import Job, JobSpec, Pool, Scheduling
+from trainshed.core.queue.fleet import Node
+from trainshed.core.queue.machine import GIB
+from trainshed.core.queue.share import Share, ShareTree, share_tree
 
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)  # a Monday
 DEPARTMENTS, TEAMS = 4, 4  # 20 shares in all: each team has one, and each department

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint
 
 Floats = np.ndarray
 DOUBLE, INTEGER = ParameterKind.DOUBLE, ParameterKind.INTEGER

@@ -25,8 +25,21 @@ from tests.benchmarks.fresh_functions import FRESH
 from tests.benchmarks.once_fresh_functions import ONCE_FRESH
 from tests.benchmarks.tuning_functions import CHECK, DEVELOP, Instance
 from tests.benchmarks.tuning_report import MARKS, whole_report
-from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint, applies
-from trainshed.core.suggestion_port import Algorithm, NoiseLevel, Objective, SuggestionRequest, TrialResult
+from trainshed.core.tuning.search_space import (
+    Parameter,
+    ParameterKind,
+    Scale,
+    SearchSpace,
+    TrialPoint,
+    applies,
+)
+from trainshed.core.tuning.suggestion_port import (
+    Algorithm,
+    NoiseLevel,
+    Objective,
+    SuggestionRequest,
+    TrialResult,
+)
 
 FUNCTIONS = {**DEVELOP, **CHECK, **ONCE_FRESH, **FRESH}
 Ask = Callable[[], tuple[object, TrialPoint]]

@@ -22,8 +22,8 @@ from tests.browser.page import (
 from tests.live import PARENT, LiveServer, pool, python, until
 from tests.many_jobs import keep_ended_jobs
 from tests.many_trials import ended_study, keep_studies
-from trainshed.core.pareto import optimal_indexes
-from trainshed.core.trial_outline import outline
+from trainshed.core.tuning.pareto import optimal_indexes
+from trainshed.core.tuning.trial_outline import outline
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 TRAIN = """

@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 
 from tests.faults import Sentence
 from tests.live import JOBS, LiveServer
-from trainshed.google_protocol import ForgivingHttp
-from trainshed.http_protocol import (
+from trainshed.serving.google_protocol import ForgivingHttp
+from trainshed.serving.http_protocol import (
     MOST_CONNECTIONS,
     OWN_RESERVE,
     RESERVE,
@@ -23,7 +23,7 @@ from trainshed.http_protocol import (
     WaitingConnections,
     is_own,
 )
-from trainshed.serving import configure
+from trainshed.serving.serve import configure
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: "
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conformance.sdk_session import PYTHON, Sdk, SdkError
 from tests.live import IMAGE, LiveServer
-from trainshed.core.secret import MASK
+from trainshed.core.jobs.secret import MASK
 
 Unique = Callable[[str], str]
 

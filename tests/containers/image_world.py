@@ -14,8 +14,8 @@ from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.image_calls import RegistryTimeouts
 from trainshed.backends.container.images import EngineImages
 from trainshed.backends.machine.registry_auth import RegistryAuth
-from trainshed.core.image import BuildRecipe, ImageStep
-from trainshed.core.readiness import Readiness, ReadinessState
+from trainshed.core.jobs.readiness import Readiness, ReadinessState
+from trainshed.core.supplies.image import BuildRecipe, ImageStep
 
 MIB = 1 << 20
 

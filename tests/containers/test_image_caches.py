@@ -20,8 +20,8 @@ from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.image_ledger import ImageLedger
 from trainshed.backends.container.images import EngineImages
 from trainshed.control.image_collector import ImageCollector
-from trainshed.core.image import canonical
-from trainshed.core.image_cache import CacheState, ImageCache
+from trainshed.core.supplies.image import canonical
+from trainshed.core.supplies.image_cache import CacheState, ImageCache
 from trainshed.testing.backend import RealClock
 from trainshed.testing.store import MemoryStore
 

@@ -10,7 +10,7 @@ from tests.engine import Podman
 from tests.engine_images import BASE
 from tests.registry import Registry
 from trainshed.core.errors import Conflict, Invalid, NotFound, Unavailable
-from trainshed.core.image import BuildRecipe
+from trainshed.core.supplies.image import BuildRecipe
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(400)]
 

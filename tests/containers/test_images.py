@@ -16,9 +16,9 @@ from tests.registry import Registry, a_registry
 from tests.slow_registry import SlowRegistry
 from trainshed.backends.machine.registry_auth import RegistryAuth
 from trainshed.core.errors import Forbidden, NotFound, NotYet
-from trainshed.core.image import BuildRecipe
-from trainshed.core.readiness import Readiness, ReadinessState
-from trainshed.core.verdict import Cause
+from trainshed.core.jobs.readiness import Readiness, ReadinessState
+from trainshed.core.jobs.verdict import Cause
+from trainshed.core.supplies.image import BuildRecipe
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(400)]
 

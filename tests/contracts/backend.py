@@ -12,9 +12,9 @@ import pytest
 from tests.builders import a_job, a_pool, an_admission
 from tests.contracts.backend_bench import Bench, World, benched, until
 from trainshed.core.event import Reason
-from trainshed.core.job import JobSpec
-from trainshed.core.readiness import READY, ReadinessState
-from trainshed.core.replica import Exit, Sight
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.jobs.readiness import READY, ReadinessState
+from trainshed.core.jobs.replica import Exit, Sight
 
 
 def spec_of(*images: str) -> JobSpec:

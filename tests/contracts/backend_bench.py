@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Protocol
 
 from trainshed.core.errors import NotYet
-from trainshed.core.fleet import Placement
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.replica import Observation
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Backend
-from trainshed.core.replica import Observation
+from trainshed.core.queue.fleet import Placement
 from trainshed.testing.run_files import FolderRunFiles
 
 Words = tuple[str, ...]

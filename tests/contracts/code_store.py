@@ -1,4 +1,4 @@
-"""What every code store keeps to: the numbered promises of `core.code_port.CodeStore`, as tests.
+"""What every code store keeps to: the numbered promises of `core.supplies.code_port.CodeStore`, as tests.
 
 Inherit, and give `make`. `survives` says whether another store over the same home finds what one took.
 """
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from trainshed.core.code import File, FolderManifest, Header, Mode, Piece, manifest_of
-from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Invalid, NotFound, Unavailable
+from trainshed.core.supplies.code import File, FolderManifest, Header, Mode, Piece, manifest_of
+from trainshed.core.supplies.code_port import CodeStore
 
 Files = Mapping[str, tuple[Mode, bytes]]
 

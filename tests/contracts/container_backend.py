@@ -16,8 +16,8 @@ from tests.contracts.test_container_backend import ContainerWorld
 from tests.engine import Podman
 from tests.engine_images import BASE
 from trainshed.backends.machine.process_group import ProcessCeiling
-from trainshed.core.launch import Launch
-from trainshed.core.replica import Exit, Observation, Sight
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.replica import Exit, Observation, Sight
 
 MIB = 1 << 20
 

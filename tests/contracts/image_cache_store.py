@@ -1,4 +1,4 @@
-"""What every store promises of image caches (`core.image_cache.ImageCacheStore`): inherit it."""
+"""What every store promises of image caches (`core.supplies.image_cache.ImageCacheStore`): inherit it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -7,7 +7,7 @@ import pytest
 
 from tests.contracts.store_values import T0
 from trainshed.core.errors import AlreadyExists, NotFound
-from trainshed.core.image_cache import CacheState, ImageCache, ImageCacheStore
+from trainshed.core.supplies.image_cache import CacheState, ImageCache, ImageCacheStore
 
 
 def a_cache(name: str = "digits", **changes: object) -> ImageCache:

@@ -8,10 +8,10 @@ import pytest
 from tests.builders import a_pool, an_admission
 from tests.contracts.store_values import T0, a_deletion, a_job, an_event
 from trainshed.core.errors import Conflict
-from trainshed.core.job import Job, JobSpec, JobState, Status, planned_replicas
+from trainshed.core.jobs.job import Job, JobSpec, JobState, Status, planned_replicas
+from trainshed.core.jobs.replica import Exit, Phase, Replica
 from trainshed.core.ledger import Interval, TimeClass
 from trainshed.core.ports import Store
-from trainshed.core.replica import Exit, Phase, Replica
 
 CREATED = T0
 SPEC = JobSpec(pools=(a_pool(1, gpus=1),))

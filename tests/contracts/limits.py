@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from tests.contracts.backend_bench import Bench, until
 from tests.contracts.stats import stats_of
-from trainshed.core.launch import Launch
-from trainshed.core.limits import SharedRoom
-from trainshed.core.replica import Exit, Observation
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.limits import SharedRoom
+from trainshed.core.jobs.replica import Exit, Observation
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -8,9 +8,9 @@ import pytest
 
 from tests.contracts.store_values import RUNNING, SPEC, T0, a_deletion, a_job, ended
 from trainshed.core.errors import AlreadyExists, NotFound
-from trainshed.core.job import PIPELINE, Job, JobState
+from trainshed.core.jobs.job import PIPELINE, Job, JobState
+from trainshed.core.jobs.origin import Origin
 from trainshed.core.model import Model, ModelQuery, ModelStore, model_of, order
-from trainshed.core.origin import Origin
 from trainshed.core.ports import Operation, Store
 from trainshed.core.query import Compare, JobQuery, Operator, QueryField
 

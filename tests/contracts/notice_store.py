@@ -9,7 +9,7 @@ import pytest
 from tests.contracts.store_values import RUNNING, T0, a_deletion, a_job, an_event, ended
 from trainshed.core.errors import AlreadyExists, Conflict, Exhausted, NotFound
 from trainshed.core.event import Reason
-from trainshed.core.job import JobState
+from trainshed.core.jobs.job import JobState
 from trainshed.core.notice import (
     CHOICES,
     GIVEN_UP_AFTER,

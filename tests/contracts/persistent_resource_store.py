@@ -8,9 +8,9 @@ import pytest
 
 from tests.contracts.store_values import T0
 from trainshed.core.errors import AlreadyExists, NotFound
-from trainshed.core.job import Pool
-from trainshed.core.persistent_resource import PersistentResource, PersistentResourceStore
+from trainshed.core.jobs.job import Pool
 from trainshed.core.ports import Operation, Store
+from trainshed.core.queue.persistent_resource import PersistentResource, PersistentResourceStore
 
 
 class ResourceAndJobStore(PersistentResourceStore, Store, Protocol): ...

@@ -12,7 +12,7 @@ import pytest
 
 from tests.contracts.backend_bench import Bench, Words, until
 from trainshed.core.errors import NotFound
-from trainshed.core.replica import Exit
+from trainshed.core.jobs.replica import Exit
 from trainshed.core.shell_port import Screen, Shells, Terminal
 
 STAYS = ("sh", "-c", "echo here >note.txt; echo ready; exec sleep 1000")

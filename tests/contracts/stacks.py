@@ -8,7 +8,7 @@ import asyncio
 import pytest
 
 from tests.contracts.backend_bench import Bench, until
-from trainshed.core.replica import Exit
+from trainshed.core.jobs.replica import Exit
 from trainshed.core.stats_port import Stacks
 
 

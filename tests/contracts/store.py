@@ -29,7 +29,7 @@ from tests.contracts.store_values import (
 )
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from trainshed.core.event import Reason, Severity
-from trainshed.core.job import Job, JobSpec, JobState, Status
+from trainshed.core.jobs.job import Job, JobSpec, JobState, Status
 from trainshed.core.ports import Operation, Store
 from trainshed.core.query import OLDEST_FIRST, JobQuery
 from trainshed.store import SqlStore

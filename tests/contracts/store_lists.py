@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 
 from tests.contracts.store_values import RUNNING, T0, a_job, ended, varied_jobs
-from trainshed.core.fleet import Admission, Placement
-from trainshed.core.job import Job, JobState
+from trainshed.core.jobs.job import Job, JobState
+from trainshed.core.jobs.origin import Origin
+from trainshed.core.jobs.replica import Phase, Replica
 from trainshed.core.ledger import ResourceTime, resource_time
-from trainshed.core.origin import Origin
 from trainshed.core.ports import Store
 from trainshed.core.query import Compare, JobOrder, JobQuery, Operator, QueryField
-from trainshed.core.replica import Phase, Replica
+from trainshed.core.queue.fleet import Admission, Placement
 from trainshed.testing.match import place
 
 ORDERED = (

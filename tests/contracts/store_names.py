@@ -6,7 +6,7 @@ import pytest
 
 from tests.contracts.store_values import RUNNING, a_deletion, a_job, an_event, ended
 from trainshed.core.errors import Conflict, NotFound
-from trainshed.core.job import Owner, OwnerKind
+from trainshed.core.jobs.job import Owner, OwnerKind
 from trainshed.core.ports import Store
 from trainshed.core.query import JobQuery
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from trainshed.core.event import Event, Reason, Waiting
-from trainshed.core.fleet import Admission, Placement
-from trainshed.core.job import (
+from trainshed.core.jobs.job import (
     Closing,
     Failure,
     Job,
@@ -18,10 +17,11 @@ from trainshed.core.job import (
     Scheduling,
     Status,
 )
-from trainshed.core.origin import Origin
+from trainshed.core.jobs.origin import Origin
+from trainshed.core.jobs.replica import Exit, Phase, Replica
 from trainshed.core.ports import Operation
 from trainshed.core.query import AllOf, AnyOf, Compare, Condition, NotOf, Operator, QueryField
-from trainshed.core.replica import Exit, Phase, Replica
+from trainshed.core.queue.fleet import Admission, Placement
 
 T0 = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SPEC = JobSpec(pools=(Pool(machine_type="n1-standard-4", replicas=1, image="trainshed/python:3"),))

@@ -8,12 +8,12 @@ import pytest
 
 from tests.contracts.store_values import SPEC, T0
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
-from trainshed.core.measurement import Measurement
 from trainshed.core.ports import Operation
 from trainshed.core.query import Compare, Operator, QueryField
-from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace
-from trainshed.core.stopping_rule import StoppingKind, StoppingRule
-from trainshed.core.study import (
+from trainshed.core.tuning.measurement import Measurement
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale, SearchSpace
+from trainshed.core.tuning.stopping_rule import StoppingKind, StoppingRule
+from trainshed.core.tuning.study import (
     RuntimeLimit,
     Selection,
     Study,
@@ -26,9 +26,9 @@ from trainshed.core.study import (
     Trial,
     TrialState,
 )
-from trainshed.core.study_port import StudyQuery, StudyStore
-from trainshed.core.suggestion_port import Algorithm, NoiseLevel, Objective
-from trainshed.core.trial_outline import StudyFigures, TrialOrder, TrialQuery, outline
+from trainshed.core.tuning.study_port import StudyQuery, StudyStore
+from trainshed.core.tuning.suggestion_port import Algorithm, NoiseLevel, Objective
+from trainshed.core.tuning.trial_outline import StudyFigures, TrialOrder, TrialQuery, outline
 
 SPACE = SearchSpace(
     (

@@ -22,8 +22,8 @@ from trainshed.buckets import index_snapshot
 from trainshed.buckets.index_snapshot import BucketSnapshot
 from trainshed.core.bucket import ObjectDraft, ObjectQuery
 from trainshed.core.errors import AlreadyExists, Conflict, Exhausted, NotFound, TrainshedError, Unavailable
-from trainshed.serving import make_home
-from trainshed.settings import Settings
+from trainshed.serving.serve import make_home
+from trainshed.settings.table import Settings
 
 LONG = "x" * 300
 NAMES = ("backup.tar", "backup")

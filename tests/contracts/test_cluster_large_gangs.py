@@ -10,8 +10,8 @@ from tests.cluster import Cluster
 from tests.contracts.backend_bench import Bench, benched, until
 from tests.contracts.test_cluster_backend import ClusterBench, ClusterWorld
 from trainshed.backends.cluster import job_objects, pod_variables
-from trainshed.core.launch import Launch
-from trainshed.core.replica import Exit
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.replica import Exit
 
 pytestmark = pytest.mark.cluster
 PEERS = ("workerpool0-0", "workerpool0-1")

@@ -14,8 +14,8 @@ from trainshed.backends.cluster.api import ClusterApi, find_config
 from trainshed.backends.cluster.backend import ClusterBackend
 from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.backends.machine.run_storage import RunStorage
+from trainshed.core.jobs.replica import Exit, Sight
 from trainshed.core.ports import Backend
-from trainshed.core.replica import Exit, Sight
 
 __all__ = ["echoes"]
 pytestmark = pytest.mark.cluster

@@ -11,7 +11,7 @@ from tests.contracts.container_backend import MIB, ContainerContract, a_bench, o
 from tests.contracts.limits import LimitsContract, sharing
 from tests.engine import Podman, an_engine
 from trainshed.backends.container.network import NetworkIsolation
-from trainshed.core.replica import Exit
+from trainshed.core.jobs.replica import Exit
 
 
 class TestContainers(ContainerContract): ...

@@ -18,7 +18,7 @@ from trainshed.backends.container.mount_preparer import EngineVolumes
 from trainshed.backends.container.run import reload
 from trainshed.backends.machine.run_folders import run_folder
 from trainshed.core.errors import Unavailable
-from trainshed.core.replica import Exit, Sight
+from trainshed.core.jobs.replica import Exit, Sight
 
 
 class Killed(BaseException):

@@ -12,7 +12,7 @@ from tests.contracts.stats import StatsContract
 from tests.contracts.test_container_backend import ContainerWorld
 from tests.engine import Podman
 from trainshed.backends.machine import spy
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
 from trainshed.core.metrics import Usage
 from trainshed.core.names import RunKey
 from trainshed.core.stats_port import Stacks, Stats

@@ -12,9 +12,9 @@ import pytest
 from tests.contracts.code_store import SOME, CodeStoreContract, Steps, found, keep, manifest, sha256, stream
 from trainshed.code.blobs import Blobs
 from trainshed.code.store import DiskCodeStore
-from trainshed.core.code import Header, Mode, Piece
-from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Exhausted, NotFound, Unavailable
+from trainshed.core.supplies.code import Header, Mode, Piece
+from trainshed.core.supplies.code_port import CodeStore
 
 
 class TestDiskCodeStore(CodeStoreContract):

@@ -8,11 +8,11 @@ import pytest
 from tests.contracts.backend import BackendContract, WritesHere
 from tests.contracts.backend_bench import Words
 from trainshed.core.errors import Unavailable
-from trainshed.core.fleet import Placement
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.replica import Exit, Sight
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Backend
-from trainshed.core.replica import Exit, Sight
+from trainshed.core.queue.fleet import Placement
 from trainshed.testing import FakeBackend, FakeMachine
 from trainshed.testing.run_files import FolderRunFiles
 

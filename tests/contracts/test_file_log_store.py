@@ -21,12 +21,12 @@ from tests.contracts.log_store import (
     texts,
     until,
 )
-from trainshed import inotify
 from trainshed.core.errors import Invalid, Unavailable
 from trainshed.core.log_lines import LineChoice, LineQuery
 from trainshed.core.log_port import LogStore
 from trainshed.core.logs import Line, LogQuery, OutputQuery
 from trainshed.core.names import ReplicaName
+from trainshed.disk import inotify
 from trainshed.logs import line_numbers, merge
 from trainshed.logs import store as log_store
 from trainshed.logs.file import LogFile

@@ -12,11 +12,12 @@ import pytest
 
 from tests.contracts.log_store import until
 from tests.contracts.metric_store import BEGAN, MetricStoreContract, at, sample, told, window
-from trainshed import inotify, report
+from trainshed import report
 from trainshed.core.columns import ColumnQuery
 from trainshed.core.metrics import hypertune_file
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import MetricStore, ReportSource
+from trainshed.disk import inotify
 from trainshed.metrics import job as job_files
 from trainshed.metrics import segment
 from trainshed.metrics.columns import read_columns

@@ -20,13 +20,13 @@ from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.interpreters import Interpreters
 from trainshed.core.errors import Conflict, Unavailable
-from trainshed.core.fleet import Node, Placement
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.readiness import READY, Readiness, ReadinessState
+from trainshed.core.jobs.replica import Exit, Sight
 from trainshed.core.metrics import Measure
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Backend, Capabilities
-from trainshed.core.readiness import READY, Readiness, ReadinessState
-from trainshed.core.replica import Exit, Sight
+from trainshed.core.queue.fleet import Node, Placement
 from trainshed.core.shell_port import Screen, Terminal
 from trainshed.testing import FakeBackend, FakeMachine, FakeRuntimes
 from trainshed.testing.backend import FakeRun

@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.test_venv_runtimes import Place, a_wheel, place, settled
-from trainshed.core.inward import inward
-from trainshed.core.readiness import ReadinessState
-from trainshed.core.verdict import Cause
+from trainshed.core.jobs.readiness import ReadinessState
+from trainshed.core.jobs.verdict import Cause
+from trainshed.core.supplies.inward import inward
 from trainshed.runtimes.venvs import RuntimeLimits
 
 __all__ = ["place"]

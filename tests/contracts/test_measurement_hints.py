@@ -9,7 +9,7 @@ import pytest
 from tests.builders import a_job
 from tests.contracts.log_store import append, until
 from trainshed.control.measurement_hints import MeasurementHints
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.names import ReplicaName
 from trainshed.logs.store import FileLogStore
 from trainshed.metrics.store import FileMetricStore

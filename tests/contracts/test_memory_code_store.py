@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.contracts.code_store import CodeStoreContract, Steps
-from trainshed.core.code_port import CodeStore
+from trainshed.core.supplies.code_port import CodeStore
 from trainshed.testing.code import MemoryCodeStore
 
 

@@ -10,7 +10,7 @@ from tests.contracts.model_store import ModelStoreContract, a_pipeline, trained
 from tests.contracts.postgres import postgres
 from tests.contracts.sql_store import OnPostgres, OnSqlite, Reopened
 from tests.contracts.store_values import a_job
-from trainshed.core.job import Owner, OwnerKind
+from trainshed.core.jobs.job import Owner, OwnerKind
 from trainshed.core.query import JobQuery
 from trainshed.store import SqlStore
 from trainshed.testing.store import MemoryStore

@@ -1,4 +1,4 @@
-"""The promises of `core.named_secret.NamedSecretStore`, for the files; what a kill leaves of a new key."""
+"""The promises of `NamedSecretStore`, for the files; what a kill leaves of a new key."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainshed.core.errors import AlreadyExists, NotFound, Unavailable
-from trainshed.core.named_secret import NamedSecret
+from trainshed.core.jobs.named_secret import NamedSecret
 from trainshed.store import named_secret_files, secret_cipher, secret_files
 from trainshed.store.named_secret_files import NamedSecretFiles
 from trainshed.store.secret_cipher import SecretCipher

@@ -19,8 +19,8 @@ from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.job_network import JobNetwork
 from trainshed.backends.container.network_pool import NetworkAnchor
 from trainshed.core.errors import Unavailable
+from trainshed.core.jobs.replica import Exit, Observation
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.replica import Exit, Observation
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.receivers import HttpReceiver, mail_receiver
-from trainshed.certificates import Certificates
+from trainshed.certificates.home import Certificates
 from trainshed.core.notice_message import NoticeMail, NoticeRequest
 from trainshed.core.notice_port import Delivery
 from trainshed.notices import carrier as carriers

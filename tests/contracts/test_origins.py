@@ -13,10 +13,10 @@ from tests.builders import a_pool
 from tests.contracts.store_values import SPEC, a_job
 from trainshed.assembly.storage import ORIGINS
 from trainshed.core.errors import Unavailable
-from trainshed.core.job import Job
-from trainshed.core.origin import Origin
-from trainshed.core.pool_words import PoolWords, RemoteWords
-from trainshed.core.task_names import known_as, task_called
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.origin import Origin
+from trainshed.core.jobs.pool_words import PoolWords, RemoteWords
+from trainshed.core.jobs.task_names import known_as, task_called
 from trainshed.dialects.ai_platform.origin import TrainingJobRecord, key_of, with_roles
 from trainshed.dialects.kubernetes.origin import KubernetesManifest
 from trainshed.store.sql import SqlStore

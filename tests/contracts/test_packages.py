@@ -20,11 +20,11 @@ from tests.contracts.test_venv_runtimes import PATIENCE, PLAIN, judged
 from trainshed.buckets.store import DiskBuckets
 from trainshed.core.bucket import ObjectDraft
 from trainshed.core.errors import Exhausted, Forbidden, Invalid, NotFound, Unavailable
-from trainshed.core.job import Job
-from trainshed.core.readiness import Readiness, ReadinessState
-from trainshed.core.runtime import RuntimeNeed, RuntimePhase
-from trainshed.core.source_port import Fetched, SourceFacts
-from trainshed.core.verdict import Cause, Verdict
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.readiness import Readiness, ReadinessState
+from trainshed.core.jobs.verdict import Cause, Verdict
+from trainshed.core.supplies.runtime import RuntimeNeed, RuntimePhase
+from trainshed.core.supplies.source_port import Fetched, SourceFacts
 from trainshed.runtimes import build, pins, tools
 from trainshed.runtimes import packages as packages_module
 from trainshed.runtimes.packages import PackageFetcher

@@ -9,7 +9,7 @@ import pytest
 from tests.contracts.backend_bench import until
 from tests.contracts.test_pod_channel import Pod, pod
 from trainshed.backends.machine.init_record import EXPOSED
-from trainshed.core.replica import Exit
+from trainshed.core.jobs.replica import Exit
 
 __all__ = ["pod"]
 

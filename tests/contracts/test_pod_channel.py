@@ -18,8 +18,8 @@ from trainshed.backends.cluster.api import ClusterApi
 from trainshed.backends.cluster.channel import PodChannel
 from trainshed.backends.cluster.pod_connection import ChannelBroken, PodDoor
 from trainshed.backends.machine.init_record import InitRecord, parse_record
+from trainshed.core.jobs.replica import Exit
 from trainshed.core.ports import Sink
-from trainshed.core.replica import Exit
 
 SOURCE = Path(backend.__file__).with_name("pod_init.c")
 TOKEN = "secret"

@@ -10,7 +10,7 @@ from tests.contracts.sql_store import OnPostgres, Reopened
 from tests.contracts.store import DurableStoreContract
 from tests.contracts.store_values import RUNNING, a_job, an_event, ended
 from trainshed.core.errors import Conflict, Unavailable
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.ports import Store
 from trainshed.core.query import JobQuery
 from trainshed.store import SqlStore

@@ -23,9 +23,9 @@ from trainshed.backends.process.record import parse
 from trainshed.backends.process.run import reload
 from trainshed.backends.process.stats import devices
 from trainshed.core.errors import Conflict, Unavailable
+from trainshed.core.jobs.replica import Exit, Sight
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Backend
-from trainshed.core.replica import Exit, Sight
 from trainshed.testing import FakeRuntimes
 from trainshed.testing.run_files import FolderRunFiles
 

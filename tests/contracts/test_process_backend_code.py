@@ -15,10 +15,10 @@ from trainshed.backends.machine import code_folders
 from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.keeper import make_keeper
-from trainshed.core.code import Mode
 from trainshed.core.errors import NotYet, Unavailable
+from trainshed.core.jobs.replica import Exit
 from trainshed.core.ports import Backend
-from trainshed.core.replica import Exit
+from trainshed.core.supplies.code import Mode
 from trainshed.testing.code import MemoryCodeStore
 from trainshed.testing.run_files import FolderRunFiles
 

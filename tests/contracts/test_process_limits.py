@@ -13,7 +13,7 @@ from trainshed.backends.machine import cgroup
 from trainshed.backends.machine.limit_tree import discard, found_below
 from trainshed.backends.machine.memory_group import limit_memory
 from trainshed.backends.machine.process_group import ProcessCeiling
-from trainshed.core.replica import Exit
+from trainshed.core.jobs.replica import Exit
 
 MOST = 40
 # Forks until it is refused, or 400 times: never without end, whatever the limits do.

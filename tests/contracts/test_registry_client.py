@@ -6,7 +6,7 @@ from tests.small_registry import TOKEN, SmallRegistry, a_small_registry, digest
 from trainshed.backends.cluster.registry import RegistryClient, RegistryFault, RegistryImage
 from trainshed.backends.cluster.registry_token import Challenge, read_challenge
 from trainshed.backends.machine.registry_auth import Credentials
-from trainshed.core.image import Reference, parse
+from trainshed.core.supplies.image import Reference, parse
 
 CONFIG = {
     "Entrypoint": ["/serve"],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainshed.regular_file import open_below, open_regular, read_regular, write_regular
+from trainshed.disk.regular_file import open_below, open_regular, read_regular, write_regular
 
 
 def fifo(path: Path) -> None:

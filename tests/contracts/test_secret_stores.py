@@ -1,11 +1,11 @@
-"""The promises of `core.secret_port.SecretStore`, for the files and for the store in memory."""
+"""The promises of `core.jobs.secret_port.SecretStore`, for the files and for the store in memory."""
 
 from pathlib import Path
 
 import pytest
 
 from trainshed.core.errors import Unavailable
-from trainshed.core.secret_port import SecretStore
+from trainshed.core.jobs.secret_port import SecretStore
 from trainshed.store.secret_cipher import SecretCipher
 from trainshed.store.secret_files import SecretFiles
 from trainshed.testing.secrets import MemorySecrets

@@ -11,7 +11,7 @@ import pytest
 
 from tests.contracts.store_values import a_job, an_event
 from trainshed.core.errors import Conflict
-from trainshed.core.job import JobState
+from trainshed.core.jobs.job import JobState
 from trainshed.store import SqlStore
 from trainshed.store.writer import Writer
 

@@ -15,7 +15,7 @@ import pytest
 from tests.contracts.sql_store import filled, opened
 from tests.contracts.store_values import RUNNING, a_job, an_event, ended
 from trainshed.core.errors import Conflict, Unavailable
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.query import JobQuery
 from trainshed.store import SqlStore
 from trainshed.store.connection import SqlConnection, SqlError

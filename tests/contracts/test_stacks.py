@@ -18,8 +18,8 @@ from tests.contracts.test_process_backend import ProcessWorld
 from tests.contracts.test_warm_backend import WarmWorld
 from trainshed.backends.machine import spy
 from trainshed.backends.process import ask
-from trainshed.core.launch import Launch
-from trainshed.core.stacks import MOST_FRAMES, MOST_PROCESSES, StackDump, StackFrame, grouped
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.stacks import MOST_FRAMES, MOST_PROCESSES, StackDump, StackFrame, grouped
 
 TREE = """
 import os, subprocess, sys, threading, time

@@ -5,7 +5,7 @@ import pytest
 from tests.contracts.postgres import postgres
 from tests.contracts.sql_store import OnPostgres, OnSqlite, Reopened
 from tests.contracts.study_store import StudyStoreContract, a_study, full_trial
-from trainshed.core.study_port import StudyStore
+from trainshed.core.tuning.study_port import StudyStore
 from trainshed.store import SqlStore
 
 __all__ = ["postgres"]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.suggestions import MIXED, SMALL, random_trials, request_of
 from trainshed.core.errors import Invalid, Unavailable
-from trainshed.core.suggestion_port import Algorithm, NoiseLevel, TrialResult, point_key
+from trainshed.core.tuning.suggestion_port import Algorithm, NoiseLevel, TrialResult, point_key
 from trainshed.suggest.message import request_line
 from trainshed.suggest.process import COMMAND, SuggestionProcess
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from trainshed import tls_listener
-from trainshed.certificates import Certificates
-from trainshed.tls_listener import TlsListener
+from trainshed.certificates.home import Certificates
+from trainshed.serving import tls_listener
+from trainshed.serving.tls_listener import TlsListener
 
 PATIENCE = 30.0
 

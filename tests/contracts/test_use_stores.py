@@ -12,7 +12,7 @@ from tests.contracts.postgres import postgres
 from tests.contracts.sql_store import OnPostgres, OnSqlite
 from tests.contracts.use_store import UseStoreContract, lived
 from trainshed.core.day_use import UseField, UseQuery
-from trainshed.core.job import Scheduling
+from trainshed.core.jobs.job import Scheduling
 from trainshed.store import SqlStore
 from trainshed.testing.store import MemoryStore
 

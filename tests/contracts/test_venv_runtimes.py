@@ -18,17 +18,17 @@ import pytest
 from tests.builders import a_job, a_pool
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.event import Reason
-from trainshed.core.job import Job, JobSpec
-from trainshed.core.readiness import READY, Readiness, ReadinessState
-from trainshed.core.replica import Exit
-from trainshed.core.runtime import RuntimeNeed, RuntimePhase
-from trainshed.core.verdict import Cause, Evidence, Verdict, judge
+from trainshed.core.jobs.job import Job, JobSpec
+from trainshed.core.jobs.readiness import READY, Readiness, ReadinessState
+from trainshed.core.jobs.replica import Exit
+from trainshed.core.jobs.verdict import Cause, Evidence, Verdict, judge
+from trainshed.core.supplies.runtime import RuntimeNeed, RuntimePhase
+from trainshed.data.verdict_rules import load_rules
 from trainshed.runtimes import folders, interpreters
 from trainshed.runtimes.build import Build
 from trainshed.runtimes.recipe import EnvironmentRecipe, Interpreter
 from trainshed.runtimes.rows import RuntimeRow
 from trainshed.runtimes.venvs import RuntimeLimits, VenvRuntimes
-from trainshed.verdict_rules import load_rules
 
 PLAIN = "trainshed/python:3"
 PATIENCE = 120.0

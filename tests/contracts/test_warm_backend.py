@@ -19,9 +19,9 @@ from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.warm.pool import WarmPool
 from trainshed.backends.process.warm.process import WarmProcess
+from trainshed.core.jobs.replica import Exit, Sight
 from trainshed.core.ports import Backend
-from trainshed.core.replica import Exit, Sight
-from trainshed.core.runtime import WarmState
+from trainshed.core.supplies.runtime import WarmState
 
 STAY = "import time; print('ready'); time.sleep(1000)"
 

@@ -10,7 +10,7 @@ from tests.contracts.ledger_store import admitted, over, restarted, waiting_job
 from tests.contracts.store_values import T0, a_deletion
 from trainshed.core.day_use import DayUse, UseField, UseQuery
 from trainshed.core.errors import Conflict
-from trainshed.core.job import Job, JobSpec, JobState
+from trainshed.core.jobs.job import Job, JobSpec, JobState
 from trainshed.core.ledger import TimeClass
 from trainshed.core.ports import Store
 

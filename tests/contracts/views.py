@@ -17,10 +17,10 @@ from trainshed.buckets.store import DiskBuckets
 from trainshed.buckets.view import DiskViewSource
 from trainshed.core.bucket import BucketInfo, ObjectDraft
 from trainshed.core.errors import Conflict, Unavailable
-from trainshed.core.fleet import Placement
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.replica import Exit, Observation
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.replica import Exit, Observation
+from trainshed.core.queue.fleet import Placement
 from trainshed.core.view import Stored, View, Written
 from trainshed.testing.run_files import FolderRunFiles
 

@@ -22,8 +22,8 @@ from trainshed.backends.process.render import ProcessFrame
 from trainshed.backends.process.warm import pool
 from trainshed.backends.process.warm.pool import WarmPool
 from trainshed.backends.process.warm.process import WarmProcess
-from trainshed.core.replica import Exit
-from trainshed.core.runtime import WarmInterpreter, WarmState
+from trainshed.core.jobs.replica import Exit
+from trainshed.core.supplies.runtime import WarmInterpreter, WarmState
 from trainshed.testing.run_files import FolderRunFiles
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler (cc)")

@@ -9,7 +9,7 @@ import pytest
 from tests.equivalence.programs import Program, code, script
 from tests.equivalence.ways import Both, OneRuntime, Outcome, run_both
 from trainshed.backends.process.keeper import make_keeper
-from trainshed.core.replica import Exit
+from trainshed.core.jobs.replica import Exit
 
 PYTHON = Path(__file__).parents[2] / ".venv-train/bin/python"
 

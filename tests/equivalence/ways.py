@@ -15,12 +15,12 @@ from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import Keeper
 from trainshed.backends.process.record import parse
-from trainshed.core.fleet import Placement
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.readiness import READY, PreparationProgress, Readiness
+from trainshed.core.jobs.replica import Exit
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.readiness import READY, PreparationProgress, Readiness
-from trainshed.core.replica import Exit
-from trainshed.core.runtime import RuntimeNeed, WarmState
+from trainshed.core.queue.fleet import Placement
+from trainshed.core.supplies.runtime import RuntimeNeed, WarmState
 from trainshed.testing.run_files import FolderRunFiles
 
 IMAGE = "trainshed/python:3"

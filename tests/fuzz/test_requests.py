@@ -84,7 +84,7 @@ def test_no_request_over_a_socket_makes_the_server_fail():
 
 def _table(server: LiveServer):
     from trainshed.assembly.assembly import assemble
-    from trainshed.settings import Settings
+    from trainshed.settings.table import Settings
 
     settings = Settings.from_args(["--home", str(server.base / "table"), "--engine", "none"])
     (server.base / "table").mkdir()

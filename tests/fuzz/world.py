@@ -17,7 +17,7 @@ from tests.fuzz.requests import BODIES, JOB, STUDY, FuzzedRequest
 from tests.fuzz.values import written
 from tests.live import JOBS
 from trainshed.assembly.assembly import Assembly, assemble
-from trainshed.settings import Settings
+from trainshed.settings.table import Settings
 
 PATIENT = (":wait", ":watch", ":follow", ":output", ":tail")  # answers that may come as late as is asked for
 

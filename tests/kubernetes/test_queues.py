@@ -12,7 +12,7 @@ from tests.kubernetes.stand_in_kueue import StandInKueue
 from tests.kubernetes.test_jobs import ENDS_IN_ITS_SECOND_RUN, WAITS, is_gone, lines, objects
 from tests.kubernetes.test_reasons import waits
 from tests.live import LiveServer
-from trainshed.core.launch import QUEUE_LABEL
+from trainshed.core.jobs.launch import QUEUE_LABEL
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tests.builders import EMPTY, a_job, a_pool, a_rule, seconds
 from tests.properties.job_world import NO_FAULT, Fault, World
-from trainshed.core.job import Job, Scheduling
-from trainshed.core.readiness import READY, Readiness, ReadinessState
-from trainshed.core.replica import Exit
+from trainshed.core.jobs.job import Job, Scheduling
+from trainshed.core.jobs.readiness import READY, Readiness, ReadinessState
+from trainshed.core.jobs.replica import Exit
 
 PREPARING = Readiness(standing=ReadinessState.PREPARING, message="It is being made.", remedy="It comes.")
 BROKEN = Readiness(standing=ReadinessState.FAILED, message="It cannot be made.")

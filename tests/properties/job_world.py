@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 
 from tests.builders import T0, an_admission
 from trainshed.core.day_use import DayUse, day_uses
-from trainshed.core.decide import MISSING_FOR, Plan, Start, Stop, decide
-from trainshed.core.job import Job, JobState, planned_replicas
+from trainshed.core.jobs.decide import MISSING_FOR, Plan, Start, Stop, decide
+from trainshed.core.jobs.job import Job, JobState, planned_replicas
+from trainshed.core.jobs.readiness import READY, Readiness, ReadinessState
+from trainshed.core.jobs.replica import Exit, Observation, Sight
 from trainshed.core.ledger import Interval, account
 from trainshed.core.names import RunKey
-from trainshed.core.readiness import READY, Readiness, ReadinessState
-from trainshed.core.replica import Exit, Observation, Sight
 
 KILLED = Exit(signal=9)
 

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from tests.builders import T0, a_node, a_pool, at
 from tests.shares import a_job_of, a_share, a_tree
-from trainshed.core.admit import Cycle
-from trainshed.core.fleet import Claim, Fit, Node
-from trainshed.core.job import Closing, Job, JobState, Outcome
-from trainshed.core.preempt import preemptions
-from trainshed.core.share import Share, ShareTree, share_tree
-from trainshed.core.share_use import ShareUse
-from trainshed.core.snapshot import Snapshot, held_by, is_waiting, snapshot_of
-from trainshed.core.waiting_jobs import WaitingJobs
+from trainshed.core.jobs.job import Closing, Job, JobState, Outcome
+from trainshed.core.queue.admit import Cycle
+from trainshed.core.queue.fleet import Claim, Fit, Node
+from trainshed.core.queue.preempt import preemptions
+from trainshed.core.queue.share import Share, ShareTree, share_tree
+from trainshed.core.queue.share_use import ShareUse
+from trainshed.core.queue.snapshot import Snapshot, held_by, is_waiting, snapshot_of
+from trainshed.core.queue.waiting_jobs import WaitingJobs
 
 CPUS = 8  # of the one machine
 MACHINE = a_node(cpus=CPUS)

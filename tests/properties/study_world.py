@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 
 from tests.builders import T0
 from tests.study_builders import job_of, report
-from trainshed.core.advance import StudyPlan, TrialFacts, advance
-from trainshed.core.job import Job, JobState
-from trainshed.core.study import Study, StudyState, Trial, TrialState, next_number
+from trainshed.core.jobs.job import Job, JobState
+from trainshed.core.tuning.advance import StudyPlan, TrialFacts, advance
+from trainshed.core.tuning.study import Study, StudyState, Trial, TrialState, next_number
 
 MOST_STEPS = 400
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from tests.builders import EMPTY, T0, a_job, a_node, a_pool, at, seconds
 from tests.properties.effort import PROPERTY
-from trainshed.core.admit import AdmissionResult, admit
 from trainshed.core.event import Reason
-from trainshed.core.fleet import Fit, Node, Placement
-from trainshed.core.job import Job, Pool, Scheduling, planned_replicas
-from trainshed.core.machine import GIB
-from trainshed.core.place import Room, fitted, needs
-from trainshed.core.snapshot import Reservation, Snapshot
+from trainshed.core.jobs.job import Job, Pool, Scheduling, planned_replicas
+from trainshed.core.queue.admit import AdmissionResult, admit
+from trainshed.core.queue.fleet import Fit, Node, Placement
+from trainshed.core.queue.machine import GIB
+from trainshed.core.queue.place import Room, fitted, needs
+from trainshed.core.queue.snapshot import Reservation, Snapshot
 
 TOLERANCE = 1e-6
 EFFORT = settings(PROPERTY, max_examples=80)

@@ -15,7 +15,7 @@ from tests.properties.job_world import World
 from trainshed.core.costs import GroupBy, by_class, fold, ordered, shown, together
 from trainshed.core.costs import total as added
 from trainshed.core.day_use import DayUse, JobUses, day_uses, open_uses
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.ledger import Interval, TimeClass, open_intervals
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.prices import DEFAULT, Hardware, PriceList, Prices, UnitPrices

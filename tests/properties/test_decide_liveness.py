@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from tests.properties.effort import PROPERTY
 from tests.properties.job_plans import BROKEN, Step, exits, jobs, lives, play
 from tests.properties.job_world import World
-from trainshed.core.decide import Plan, Start
-from trainshed.core.job import Job, JobState
-from trainshed.core.readiness import READY, Readiness
-from trainshed.core.replica import Exit
+from trainshed.core.jobs.decide import Plan, Start
+from trainshed.core.jobs.job import Job, JobState
+from trainshed.core.jobs.readiness import READY, Readiness
+from trainshed.core.jobs.replica import Exit
 
 MOST_TURNS = 3000
 KILLED = Exit(signal=9)

@@ -8,8 +8,8 @@ from tests.builders import a_job, a_pool
 from tests.properties.effort import PROPERTY
 from tests.properties.job_plans import Step, jobs, lives, play
 from tests.properties.job_world import World
-from trainshed.core.decide import decide
-from trainshed.core.job import Job
+from trainshed.core.jobs.decide import decide
+from trainshed.core.jobs.job import Job
 
 
 @PROPERTY

@@ -25,12 +25,12 @@ from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate, until
 from trainshed.core.errors import Conflict, Unavailable
 from trainshed.core.event import Event
-from trainshed.core.job import Job, JobSpec, JobState, Scheduling, Status
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.job import Job, JobSpec, JobState, Scheduling, Status
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.replica import Exit, Handle, Observation
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Store
-from trainshed.core.replica import Exit, Handle, Observation
-from trainshed.core.share import ShareTree
+from trainshed.core.queue.share import ShareTree
 from trainshed.service.jobs import JobRequest
 from trainshed.testing.backend import FakeBackend, FakeMachine
 from trainshed.testing.store import MemoryStore

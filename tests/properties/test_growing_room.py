@@ -9,12 +9,12 @@ from tests.builders import at
 from tests.properties.effort import PROPERTY
 from tests.properties.share_world import jobs, trees
 from tests.properties.test_admit import queues, snapshots
-from trainshed.core.growing_room import GrowingRoom
-from trainshed.core.job import Job
-from trainshed.core.place import Room, placed, ways
-from trainshed.core.share import ShareTree, stake_of
-from trainshed.core.share_use import ShareUse
-from trainshed.core.snapshot import Holdings, Reservation, Snapshot, held_by
+from trainshed.core.jobs.job import Job
+from trainshed.core.queue.growing_room import GrowingRoom
+from trainshed.core.queue.place import Room, placed, ways
+from trainshed.core.queue.share import ShareTree, stake_of
+from trainshed.core.queue.share_use import ShareUse
+from trainshed.core.queue.snapshot import Holdings, Reservation, Snapshot, held_by
 
 EFFORT = settings(PROPERTY, max_examples=150)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.builders import T0
 from tests.properties.effort import PROPERTY
-from trainshed.core.hang import (
+from trainshed.core.jobs.hang import (
     HangRule,
     Pulse,
     ReplicaLife,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainshed.core.image import canonical, familiar, parse, refusal
+from trainshed.core.supplies.image import canonical, familiar, parse, refusal
 
 WORDS = st.text(alphabet="ab0.:/@_-A[] \n\x00é", max_size=30)
 PARTS = st.from_regex(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*", fullmatch=True)

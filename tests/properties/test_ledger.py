@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.properties.effort import PROPERTY
 from tests.properties.job_plans import Step, jobs, lives, play
 from tests.properties.job_world import World
-from trainshed.core.job import Job, planned_replicas
+from trainshed.core.jobs.job import Job, planned_replicas
 from trainshed.core.ledger import Interval, TimeClass
 from trainshed.core.names import RunKey
 

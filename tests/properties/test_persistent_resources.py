@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.builders import T0, a_pool
 from tests.properties.effort import PROPERTY
 from tests.properties.share_world import CPUS, NAMES, World, jobs, trees
-from trainshed.core.job import Job
-from trainshed.core.persistent_resource import PersistentResource, reservable, with_resources
-from trainshed.core.share import ShareTree, share_tree
+from trainshed.core.jobs.job import Job
+from trainshed.core.queue.persistent_resource import PersistentResource, reservable, with_resources
+from trainshed.core.queue.share import ShareTree, share_tree
 
 EFFORT = settings(PROPERTY, max_examples=150)
 MACHINE = {"cpus": float(CPUS), "memory": 2.0**40}

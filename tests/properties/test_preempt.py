@@ -9,16 +9,16 @@ from tests.builders import at, seconds
 from tests.properties.effort import PROPERTY
 from tests.properties.share_world import CPUS, World, fleets, gangs, jobs, trees, trees_of_two
 from tests.shares import a_job_of, a_share, a_tree
-from trainshed.core.admit import Cycle
-from trainshed.core.fleet import Fit, Node
-from trainshed.core.guarantee import Standing
-from trainshed.core.job import Job
-from trainshed.core.place import needs
-from trainshed.core.preempt import candidates, preemptions
-from trainshed.core.share import ShareTree
-from trainshed.core.share_use import Bound, ShareUse
-from trainshed.core.snapshot import Holdings, is_waiting, snapshot_of
-from trainshed.core.waiting_jobs import WaitingJobs
+from trainshed.core.jobs.job import Job
+from trainshed.core.queue.admit import Cycle
+from trainshed.core.queue.fleet import Fit, Node
+from trainshed.core.queue.guarantee import Standing
+from trainshed.core.queue.place import needs
+from trainshed.core.queue.preempt import candidates, preemptions
+from trainshed.core.queue.share import ShareTree
+from trainshed.core.queue.share_use import Bound, ShareUse
+from trainshed.core.queue.snapshot import Holdings, is_waiting, snapshot_of
+from trainshed.core.queue.waiting_jobs import WaitingJobs
 
 EFFORT = settings(PROPERTY, max_examples=200)
 batches = st.lists(jobs(6), min_size=1, max_size=4)

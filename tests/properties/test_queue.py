@@ -12,13 +12,13 @@ from tests.properties.effort import PROPERTY
 from tests.properties.test_admit import fleets, queues, snapshots
 from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate
-from trainshed.core.admit import Cycle, admit
-from trainshed.core.fleet import Fit, Node, Placement
-from trainshed.core.job import Job, JobState, Scheduling
-from trainshed.core.place import Room, fitted
-from trainshed.core.shape import order
-from trainshed.core.snapshot import Reservation, Snapshot, is_waiting, snapshot_of
-from trainshed.core.waiting_jobs import WaitingJobs
+from trainshed.core.jobs.job import Job, JobState, Scheduling
+from trainshed.core.queue.admit import Cycle, admit
+from trainshed.core.queue.fleet import Fit, Node, Placement
+from trainshed.core.queue.place import Room, fitted
+from trainshed.core.queue.shape import order
+from trainshed.core.queue.snapshot import Reservation, Snapshot, is_waiting, snapshot_of
+from trainshed.core.queue.waiting_jobs import WaitingJobs
 from trainshed.testing.backend import FakeMachine
 
 EFFORT = settings(PROPERTY, max_examples=80)

@@ -9,12 +9,12 @@ from tests.builders import T0, a_node
 from tests.properties.effort import PROPERTY
 from tests.properties.share_world import CPUS, jobs, trees
 from tests.properties.test_admit import queues, snapshots
-from trainshed.core.admit import Cycle, admit
-from trainshed.core.job import Job
-from trainshed.core.share import ShareTree, share_tree
-from trainshed.core.share_use import ShareUse
-from trainshed.core.snapshot import Reservation, Snapshot
-from trainshed.core.waiting_jobs import WaitingJobs
+from trainshed.core.jobs.job import Job
+from trainshed.core.queue.admit import Cycle, admit
+from trainshed.core.queue.share import ShareTree, share_tree
+from trainshed.core.queue.share_use import ShareUse
+from trainshed.core.queue.snapshot import Reservation, Snapshot
+from trainshed.core.queue.waiting_jobs import WaitingJobs
 
 EFFORT = settings(PROPERTY, max_examples=150)
 

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 
 from tests.properties.effort import PROPERTY
 from tests.suggestions import requests, spaces
-from trainshed.core import grid
-from trainshed.core.search_space import SearchSpace
-from trainshed.core.suggestion_port import SuggestionRequest, point_key
+from trainshed.core.tuning import grid
+from trainshed.core.tuning.search_space import SearchSpace
+from trainshed.core.tuning.suggestion_port import SuggestionRequest, point_key
 from trainshed.suggest.choose import choose
 from trainshed.suggest.encoding import Encoding
 from trainshed.suggest.message import read_request, request_line

@@ -12,17 +12,17 @@ from tests.properties.effort import PROPERTY
 from tests.properties.job_plans import Step, jobs, lives, play
 from tests.properties.job_world import World as Life
 from tests.properties.test_admit import queues, snapshots
-from trainshed.catalogue import load_catalogue
-from trainshed.core.admit import admit
 from trainshed.core.event import Reason
-from trainshed.core.explanation import Change, Ground, World
-from trainshed.core.fleet import Fit, Placement
-from trainshed.core.history import History, history_of
-from trainshed.core.job import Job, JobSpec, JobState, Pool, Scheduling
-from trainshed.core.machine import GIB
-from trainshed.core.shape import order
-from trainshed.core.snapshot import Reservation, Snapshot
-from trainshed.core.why import explain
+from trainshed.core.explain.explanation import Change, Ground, World
+from trainshed.core.explain.history import History, history_of
+from trainshed.core.explain.why import explain
+from trainshed.core.jobs.job import Job, JobSpec, JobState, Pool, Scheduling
+from trainshed.core.queue.admit import admit
+from trainshed.core.queue.fleet import Fit, Placement
+from trainshed.core.queue.machine import GIB
+from trainshed.core.queue.shape import order
+from trainshed.core.queue.snapshot import Reservation, Snapshot
+from trainshed.data.catalogue import load_catalogue
 
 EFFORT = settings(PROPERTY, max_examples=80)
 CATALOGUE = load_catalogue()

@@ -78,7 +78,7 @@ def test_each_rule_finds_its_offence_and_says_what_to_do(rule: Rule, name: str, 
 
 def test_what_is_within_the_budgets_is_left_alone(tmp_path: Path):
     (tmp_path / "noun.py").write_text(
-        '"""Why it exists."""\n\nimport json\n\nfrom trainshed.core.job import Job\n\n\n'
+        '"""Why it exists."""\n\nimport json\n\nfrom trainshed.core.jobs.job import Job\n\n\n'
         "def verb(a, b, c, d, e, f, g):\n    try:\n        return json.loads(a)\n"
         "    except ValueError:\n        return Job\n"
     )

@@ -18,8 +18,8 @@ LISTENING = {
     "start_unix_server",
 }
 ALLOWED = {
-    "serving.py",  # serves the table, at its port and at the loopback ports of containers
-    "loopback_server.py",  # hands these sockets to it, and passes bytes on to a store's own port
+    "serving/serve.py",  # serves the table, at its port and at the loopback ports of containers
+    "serving/loopback_server.py",  # hands these sockets to it, and passes bytes on to a store's own port
     "cli/browser_login.py",  # waits on loopback for a word that the console brings, and gives out nothing
     "runtimes/outward_proxy.py",  # a process of its own for pip, which has nothing of the server
 }

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trainshed.settings import SETTINGS
+from trainshed.settings.table import SETTINGS
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "server.md"
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from trainshed import preparation
-from trainshed.core.readiness import Readiness, ReadinessState
+from trainshed.core.jobs.readiness import Readiness, ReadinessState
 from trainshed.preparation import Preparation, Preparations
 
 FAILED = Readiness(standing=ReadinessState.FAILED, message="no")

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json, Method, row
-from trainshed.core.audit import AuditQuery
-from trainshed.core.directory import project_fault
+from trainshed.core.accounts.audit import AuditQuery
+from trainshed.core.accounts.directory import project_fault
+from trainshed.core.accounts.permission import Permission, PrincipalKind
+from trainshed.core.accounts.role import EVERYWHERE
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.permission import Permission, PrincipalKind
-from trainshed.core.role import EVERYWHERE
 from trainshed.service.accounts import AccountService
 from trainshed.wire import account as wire
 from trainshed.wire.page import fingerprint

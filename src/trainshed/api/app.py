@@ -1,7 +1,7 @@
 """The ASGI application: routes requests through the method table, behind a gate that authenticates callers.
 
-`serving.py` makes it. The last handler here is one of the two places that catch every exception: a caller
-gets a google.rpc.Status, never a stack trace.
+`serving/serve.py` makes it. The last handler here is one of the two places that catch every exception: a
+caller gets a google.rpc.Status, never a stack trace.
 """
 
 import asyncio
@@ -35,8 +35,8 @@ from trainshed.api.packing import packed
 from trainshed.api.request_gate import AdmittedRequest, RequestGate, request_target
 from trainshed.api.route import Route
 from trainshed.api.talk import serve_socket
+from trainshed.core.accounts.permission import ANONYMOUS, Principal, PrincipalKind
 from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Unavailable, Violation
-from trainshed.core.permission import ANONYMOUS, Principal, PrincipalKind
 from trainshed.wire import status
 from trainshed.wire.base import camel
 from trainshed.wire.json_body import parse_object

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from trainshed.api.call import Method, Trace
-from trainshed.core.account_token import without_secret
-from trainshed.core.audit import AuditLog, AuditRow, is_audited
-from trainshed.core.permission import Permission, Principal, PrincipalKind
+from trainshed.core.accounts.account_token import without_secret
+from trainshed.core.accounts.audit import AuditLog, AuditRow, is_audited
+from trainshed.core.accounts.permission import Permission, Principal, PrincipalKind
 from trainshed.core.ports import Clock
 
 _OF_LISTS = (Permission.BUCKETS_LIST, Permission.BUCKETS_WRITE)  # these name their project in the query

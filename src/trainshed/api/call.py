@@ -9,9 +9,9 @@ from typing import Protocol, TypeAlias
 from urllib.parse import unquote
 
 from trainshed.api.lasting import UNCHANGING, Need
+from trainshed.core.accounts.permission import ANONYMOUS, Permission, Principal, PrincipalKind
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Invalid, NotFound, Violation
-from trainshed.core.permission import ANONYMOUS, Permission, Principal, PrincipalKind
 from trainshed.core.ports import PresentRights
 from trainshed.wire.page import UNSIGNED, PageTokens
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json, Reply, StreamAnswer
-from trainshed.core.code import FolderManifest, Piece
 from trainshed.core.errors import Invalid
+from trainshed.core.supplies.code import FolderManifest, Piece
 from trainshed.service.code import CodeService
 from trainshed.wire.code import FrameReader, parse_manifest, render_manifest
 

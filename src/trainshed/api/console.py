@@ -11,8 +11,8 @@ from trainshed import console
 from trainshed.api.call import Call, Json, RawAnswer, Reply
 from trainshed.api.request_gate import cookies
 from trainshed.console import ConsoleFile
+from trainshed.core.accounts.permission import Principal, PrincipalKind
 from trainshed.core.errors import Invalid, NotFound, Violation
-from trainshed.core.permission import Principal, PrincipalKind
 from trainshed.service.sign_in import BrowserSession, SignInService
 from trainshed.wire.scalars import time_text
 from trainshed.wire.sign_in import parse_sign_in

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from trainshed.api.call import Call, Json
+from trainshed.core.accounts.permission import Permission, Principal
 from trainshed.core.budget import Spending
 from trainshed.core.costs import GroupBy
 from trainshed.core.errors import Violation
-from trainshed.core.permission import Permission, Principal
 from trainshed.service.costs import CostQuestion, CostReport, CostService, month_of
 from trainshed.wire.costs import parse_days, parse_group_by, render_row, render_spending, render_total
 from trainshed.wire.faults import invalid

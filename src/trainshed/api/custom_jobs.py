@@ -12,12 +12,12 @@ from trainshed.api.job_view import OwnJobFields, render_job, wants_own_view
 from trainshed.api.line_stream import render_lines
 from trainshed.api.output import read_since
 from trainshed.api.stream_slots import StreamSlots
-from trainshed.core.access import told_env
 from trainshed.core.errors import Invalid, NotFound, Violation
-from trainshed.core.job import Job
+from trainshed.core.jobs.access import told_env
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.secret import JobSecrets
 from trainshed.core.logs import LogQuery, place_of
 from trainshed.core.ports import Clock
-from trainshed.core.secret import JobSecrets
 from trainshed.service.jobs import JobRequest, JobService
 from trainshed.service.logs import LogService
 from trainshed.wire.custom_job import parse_custom_job, render_custom_job

@@ -7,12 +7,12 @@ token and all secrets: only programs get these.
 from collections.abc import Mapping
 
 from trainshed.api.call import Json
-from trainshed.core.cluster_env import JobCluster
 from trainshed.core.errors import Conflict, NotFound
-from trainshed.core.job import Job
+from trainshed.core.jobs.cluster_env import JobCluster
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.replica import Replica
+from trainshed.core.jobs.secret import MASK, secret_names
 from trainshed.core.names import task_name
-from trainshed.core.replica import Replica
-from trainshed.core.secret import MASK, secret_names
 
 
 def environment(job: Job, project_env: Mapping[str, str], task: str = "") -> Json:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from trainshed.core.event import Event, Reason
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.logs import LogQuery
 from trainshed.wire.scalars import nanos_text
 

@@ -1,7 +1,7 @@
 """Serves the storage API and the token endpoint under Google's host names, to programs of jobs.
 
-google_listener.py calls it. The machines of jobs resolve these names to this server. No other part of the
-API is reachable here. What a web page sends (it has an Origin or Sec-Fetch-Site) is refused, since
+serving/google_listener.py calls it. The machines of jobs resolve these names to this server. No other part of
+the API is reachable here. What a web page sends (it has an Origin or Sec-Fetch-Site) is refused, since
 anybody may put a page into a bucket of Google's.
 """
 

@@ -12,8 +12,8 @@ from urllib.parse import parse_qs
 
 from trainshed.api.call import Call, Method, RawAnswer, Reply
 from trainshed.api.request_gate import bearer
+from trainshed.core.accounts.permission import Permission, Principal, PrincipalKind
 from trainshed.core.errors import Forbidden, NotFound, TrainshedError
-from trainshed.core.permission import Permission, Principal, PrincipalKind
 from trainshed.service.access import AccessService
 
 _FLAVOR = {"metadata-flavor": "Google"}

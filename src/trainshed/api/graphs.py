@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from trainshed.api.call import Call, RawAnswer, Reply
 from trainshed.api.permitted import require
+from trainshed.core.accounts.permission import Permission, Resource
 from trainshed.core.errors import Invalid, Violation
 from trainshed.core.graphs import GraphRange
 from trainshed.core.metrics import Progress
-from trainshed.core.permission import Permission, Resource
 from trainshed.service.graphs import GraphService
 from trainshed.service.jobs import JobService
 from trainshed.wire.comparison import parse_comparison

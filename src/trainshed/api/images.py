@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json, RawAnswer, StreamAnswer
 from trainshed.api.permitted import require
+from trainshed.core.accounts.permission import Permission, Resource
 from trainshed.core.errors import TrainshedError
-from trainshed.core.image import ImageStep, project_in
-from trainshed.core.permission import Permission, Resource
+from trainshed.core.supplies.image import ImageStep, project_in
 from trainshed.service.images import ImageService, is_seen
 from trainshed.wire import status
 from trainshed.wire.image import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from trainshed.api.call import Call, Json
 from trainshed.api.job_view import OwnJobFields, render_job, wants_own_view
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.job import Owner
+from trainshed.core.jobs.job import Owner
 from trainshed.core.query import JobQuery, QueryField
 from trainshed.service.job_lists import JobLists
 from trainshed.wire import job_filter, page, read_mask

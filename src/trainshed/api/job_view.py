@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json
-from trainshed.core.guarantee import Standing
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.metrics import Progress
+from trainshed.core.queue.guarantee import Standing
 from trainshed.service.job_lists import JobLists
 from trainshed.wire.custom_job import render_custom_job
 from trainshed.wire.job_row import render_job_row

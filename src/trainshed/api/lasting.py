@@ -11,11 +11,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
+from trainshed.core.accounts.permission import Permission, Principal, Resource, allowed
 from trainshed.core.errors import Forbidden, TrainshedError
-from trainshed.core.permission import Permission, Principal, Resource, allowed
 from trainshed.core.ports import PresentRights
 
-Need: TypeAlias = tuple[Permission, Resource | None]  # what was asked of `core.permission.allowed`
+Need: TypeAlias = tuple[Permission, Resource | None]  # what was asked of `core.accounts.permission.allowed`
 
 
 class RightsEnded(Forbidden):

@@ -8,13 +8,13 @@ from typing import cast
 from trainshed.api import gcloud
 from trainshed.api.call import Call, Json
 from trainshed.api.permitted import require
+from trainshed.core.accounts.permission import Permission, Resource
 from trainshed.core.errors import Invalid, Violation
 from trainshed.core.event import Event
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.logs import Line, LogQuery
-from trainshed.core.permission import Permission, Resource
 from trainshed.core.ports import Clock
-from trainshed.core.study import Study
+from trainshed.core.tuning.study import Study
 from trainshed.service.log_windows import ProjectJobs
 from trainshed.service.logs import LogRow, LogService
 from trainshed.wire import log_bounds, log_filter, page

@@ -10,10 +10,10 @@ from trainshed.api.beats import with_beats
 from trainshed.api.call import Call, Json, Reply, StreamAnswer
 from trainshed.api.stream_slots import StreamSlots
 from trainshed.core.errors import Invalid, NotFound, Violation
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.severity_words import LEVELS, severity_expression
 from trainshed.core.log_lines import FindQuery, LineChoice, LinePattern, LineQuery
 from trainshed.core.logs import OutputStream, place_of
-from trainshed.core.severity_words import LEVELS, severity_expression
 from trainshed.service.jobs import JobService
 from trainshed.service.log_lines import LogLineService
 from trainshed.wire.log_lines import regex_pattern, render_page, render_step, text_pattern

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json
-from trainshed.core.machine import Catalogue
+from trainshed.core.queue.machine import Catalogue
 from trainshed.wire.machine_type import render_catalogue
 
 

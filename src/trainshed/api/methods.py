@@ -41,7 +41,7 @@ from trainshed.api.tuning_jobs import TuningJobHandlers
 from trainshed.api.vizier import VizierHandlers
 from trainshed.api.watch import WatchOfJobs
 from trainshed.api.why import WhyHandlers
-from trainshed.core.permission import Permission
+from trainshed.core.accounts.permission import Permission
 from trainshed.wire.job_text import MOST_TEXT
 
 VERSIONS = ("v1", "v1beta1")  # gcloud's beta and alpha tracks speak v1beta1; the bodies are the same

@@ -7,10 +7,10 @@ sent to their own account there: the server sends to whatever address a channel 
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json
+from trainshed.core.accounts.permission import Permission
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.notice import ChannelFigures
 from trainshed.core.notice_port import Delivery
-from trainshed.core.permission import Permission
 from trainshed.service.notices import ChannelRequest, NoticeService
 from trainshed.wire.notice_channel import NAME, parse_channel, render_channel
 

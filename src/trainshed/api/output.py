@@ -15,7 +15,7 @@ from trainshed.api.beats import with_beats
 from trainshed.api.call import Call, RawAnswer, Reply, StreamAnswer
 from trainshed.api.stream_slots import StreamSlots
 from trainshed.core.errors import Invalid, NotFound, Violation
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.logs import Chunk, OutputPlace, OutputQuery
 from trainshed.core.ports import Clock
 from trainshed.service.jobs import JobService

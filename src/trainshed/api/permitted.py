@@ -1,7 +1,7 @@
 """Checks each call against the permission of its row. Every `Route` sends its calls through here.
 
-It finds the buckets that the call names, and their projects; `core.permission.allowed` decides. What goes on
-after that, a stream or a conversation, ends when the caller is not allowed any more.
+It finds the buckets that the call names, and their projects; `core.accounts.permission.allowed` decides. What
+goes on after that, a stream or a conversation, ends when the caller is not allowed any more.
 """
 
 import contextlib
@@ -20,10 +20,10 @@ from trainshed.api.call import (
     StreamAnswer,
 )
 from trainshed.api.lasting import LastingRights, RightsEnded
+from trainshed.core.accounts.permission import Permission, PrincipalKind, Resource, allowed
+from trainshed.core.accounts.role import EVERYWHERE
 from trainshed.core.bucket import NOBODY
 from trainshed.core.errors import Forbidden, TrainshedError, Unauthenticated
-from trainshed.core.permission import Permission, PrincipalKind, Resource, allowed
-from trainshed.core.role import EVERYWHERE
 
 
 def permitted(method: Method) -> Handler:

@@ -10,9 +10,9 @@ from trainshed import console
 from trainshed.api.call import Call, Json, Method, RawAnswer, Reply, row
 from trainshed.api.console import policy, session_cookie
 from trainshed.api.request_gate import cookies
-from trainshed.core.directory import AccessToken
+from trainshed.core.accounts.directory import AccessToken
+from trainshed.core.accounts.permission import ANONYMOUS, Permission, Principal, PrincipalKind
 from trainshed.core.errors import TrainshedError
-from trainshed.core.permission import ANONYMOUS, Permission, Principal, PrincipalKind
 from trainshed.service.browser_logins import BrowserLogins, LoginRequest, WaitingLogin
 from trainshed.service.provider_sign_in import CALLBACK, LIFE, CallbackQuery, ProviderSignIns
 from trainshed.wire import login as wire

@@ -6,9 +6,9 @@ Machines belong to no region here, so every region has the quotas of the project
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json, Method, row
+from trainshed.core.accounts.permission import Permission
 from trainshed.core.errors import NotFound
-from trainshed.core.permission import Permission
-from trainshed.core.quota import ShareQuota
+from trainshed.core.queue.quota import ShareQuota
 from trainshed.service.quotas import QuotaService
 from trainshed.wire.quota import (
     SERVICE,

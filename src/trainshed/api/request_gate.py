@@ -15,9 +15,9 @@ from starlette.requests import HTTPConnection
 from trainshed.api.audit_trail import AuditTrail
 from trainshed.api.call import Method
 from trainshed.api.lasting import UNCHANGING
+from trainshed.core.accounts.permission import ANONYMOUS, Permission, Principal
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Forbidden, NotFound, Unauthenticated
-from trainshed.core.permission import ANONYMOUS, Permission, Principal
 from trainshed.core.ports import Authenticator, Clock, PresentRights, SessionSigner
 from trainshed.service.access import AccessService
 from trainshed.wire.page import UNSIGNED, PageTokens

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json, Method, row
-from trainshed.core.permission import Permission
+from trainshed.core.accounts.permission import Permission
 from trainshed.service.shares import ShareService
 from trainshed.wire.share import render_share
 

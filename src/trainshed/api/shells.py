@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from trainshed.api.call import Call, Json, RawAnswer, Reply, SocketAnswer, SocketChannel
+from trainshed.core.accounts.permission import Permission, Resource
 from trainshed.core.errors import Forbidden, TrainshedError
-from trainshed.core.permission import Permission, Resource
 from trainshed.core.shell_port import Terminal
 from trainshed.service.shells import PRIMARY, ReplicaPlace, ShellOrder, ShellService
 from trainshed.wire.scalars import time_text

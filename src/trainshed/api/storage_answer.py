@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from trainshed.api.call import Call, Handler, Json, RawAnswer, Reply
+from trainshed.core.accounts.permission import Permission, PrincipalKind
 from trainshed.core.bucket import OutOfRange, check_bucket_name, check_object_name
 from trainshed.core.errors import Forbidden, NotFound, TrainshedError
-from trainshed.core.permission import Permission, PrincipalKind
 from trainshed.wire.partial import partial
 from trainshed.wire.storage import render_error
 

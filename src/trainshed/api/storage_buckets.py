@@ -5,9 +5,9 @@ from typing import Protocol, cast, runtime_checkable
 
 from trainshed.api.call import Call, Json, Reply
 from trainshed.api.storage_answer import bucket_of, json_answer, nothing
+from trainshed.core.accounts.permission import PrincipalKind
 from trainshed.core.bucket import NOBODY, PAGE, BucketInfo
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.permission import PrincipalKind
 from trainshed.service.storage import StorageService
 from trainshed.wire.storage import fault, number, render_bucket, text
 from trainshed.wire.storage_bucket import check_bucket, check_line, parse_lifecycle, parse_versioning

@@ -10,7 +10,7 @@ from trainshed.api.storage_buckets import StorageBucketHandlers
 from trainshed.api.storage_objects import StorageObjectHandlers
 from trainshed.api.storage_uploads import StorageUploadHandlers
 from trainshed.api.storage_xml import xml_methods
-from trainshed.core.permission import Permission
+from trainshed.core.accounts.permission import Permission
 from trainshed.service.storage import StorageService
 
 _B = "/storage/v1/b"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from trainshed.api.call import Call, Json
 from trainshed.api.job_view import OWN_VIEW
 from trainshed.core.errors import Conflict, Invalid, NotFound, Violation
-from trainshed.core.study import MAX_PARALLEL, MAX_TRIALS, Study, StudyKind, StudyLimits
-from trainshed.core.study_port import StudyQuery
-from trainshed.core.trial_outline import TrialQuery
+from trainshed.core.tuning.study import MAX_PARALLEL, MAX_TRIALS, Study, StudyKind, StudyLimits
+from trainshed.core.tuning.study_port import StudyQuery
+from trainshed.core.tuning.trial_outline import TrialQuery
 from trainshed.service.studies import StudyService
 from trainshed.service.study_views import StudyViews
 from trainshed.service.trials import TrialService

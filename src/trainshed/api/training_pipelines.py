@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json
 from trainshed.core.errors import Invalid, NotFound
-from trainshed.core.job import PIPELINE, Job
+from trainshed.core.jobs.job import PIPELINE, Job
 from trainshed.core.query import JobQuery
 from trainshed.service.jobs import JobRequest
 from trainshed.service.pipelines import PipelineService

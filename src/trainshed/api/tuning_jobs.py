@@ -11,8 +11,8 @@ from trainshed.api.call import Call, Json
 from trainshed.api.job_view import wants_own_view
 from trainshed.api.study_views import StudyViewHandlers
 from trainshed.core.errors import Invalid, NotFound
-from trainshed.core.study import Study, StudyKind
-from trainshed.core.study_port import StudyQuery
+from trainshed.core.tuning.study import Study, StudyKind
+from trainshed.core.tuning.study_port import StudyQuery
 from trainshed.service.studies import StudyRequest, StudyService
 from trainshed.wire import job_filter, page, read_mask
 from trainshed.wire.operation import render_operation

@@ -14,8 +14,8 @@ from trainshed.api.job_view import wants_own_view
 from trainshed.api.study_views import StudyViewHandlers
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.ports import Clock
-from trainshed.core.study import MAX_TRIALS, Study, StudyKind, Trial
-from trainshed.core.study_port import StudyQuery
+from trainshed.core.tuning.study import MAX_TRIALS, Study, StudyKind, Trial
+from trainshed.core.tuning.study_port import StudyQuery
 from trainshed.service.asked_studies import KINDS, AskedStudies
 from trainshed.service.jobs import new_id
 from trainshed.service.studies import StudyRequest

@@ -14,9 +14,9 @@ from trainshed.api.beats import with_beats
 from trainshed.api.call import Call, Reply, StreamAnswer
 from trainshed.api.permitted import require
 from trainshed.api.stream_slots import StreamSlots
+from trainshed.core.accounts.permission import Permission, Resource
 from trainshed.core.errors import Invalid, Unavailable, Violation
-from trainshed.core.job import Job
-from trainshed.core.permission import Permission, Resource
+from trainshed.core.jobs.job import Job
 from trainshed.service.hints import ANY_JOB, HintListener, JobHint, JobHints, News
 from trainshed.service.jobs import JobService
 from trainshed.service.log_lines import LogLineService

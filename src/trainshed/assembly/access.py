@@ -7,7 +7,7 @@ from trainshed.api.audit_trail import AuditTrail
 from trainshed.api.request_gate import BrowserSessions, RequestGate
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
-from trainshed.certificates import Certificates
+from trainshed.certificates.home import Certificates
 from trainshed.core.google import HOSTS
 from trainshed.identity.account_tokens import AccountTokens
 from trainshed.identity.audit_files import AuditFiles

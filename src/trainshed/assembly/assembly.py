@@ -14,11 +14,11 @@ from trainshed.assembly.services import make_services
 from trainshed.assembly.shared import SharedParts, make_shared
 from trainshed.assembly.storage import Storage, make_storage
 from trainshed.assembly.studies import Studies, make_studies
-from trainshed.core.job import Job, waits_since
+from trainshed.core.jobs.job import Job, waits_since
+from trainshed.core.jobs.replica import Phase
 from trainshed.core.names import ReplicaName
-from trainshed.core.replica import Phase
-from trainshed.core.snapshot import is_waiting
-from trainshed.settings import Settings
+from trainshed.core.queue.snapshot import is_waiting
+from trainshed.settings.table import Settings
 
 TICK = 10.0  # seconds between looks at everything that is not over: hints may be lost, ticks are not
 

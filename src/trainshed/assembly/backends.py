@@ -24,22 +24,22 @@ from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.process.backend import ProcessBackend
 from trainshed.backends.process.interpreters import Interpreters
 from trainshed.buckets.view import DiskViewSource
-from trainshed.catalogue import load_catalogue
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.event import Reason
+from trainshed.core.jobs.replica import Exit
+from trainshed.core.jobs.verdict import Evidence, Verdict, judge
 from trainshed.core.obstacle import PATIENCE
 from trainshed.core.ports import Backend
-from trainshed.core.replica import Exit
-from trainshed.core.verdict import Evidence, Verdict, judge
+from trainshed.data.catalogue import load_catalogue
+from trainshed.data.verdict_rules import load_rules
 from trainshed.runtimes.packages import PackageFetcher
 from trainshed.runtimes.rows import load_rows
 from trainshed.runtimes.venvs import RuntimeLimits, VenvRuntimes
 from trainshed.service.source import BucketSource
 from trainshed.service.view_source import FetchingViewSource
-from trainshed.setting_values import patience_of
-from trainshed.settings import Settings
+from trainshed.settings.table import Settings
+from trainshed.settings.values import patience_of
 from trainshed.store.sql import SqlStore
-from trainshed.verdict_rules import load_rules
 
 THIS_MACHINE, CLUSTER = "this machine", "the cluster"  # sites, as people read them
 

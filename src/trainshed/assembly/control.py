@@ -23,10 +23,10 @@ from trainshed.control.resume import committed_outputs
 from trainshed.control.scheduler import Scheduler
 from trainshed.control.sweeper import Sweeper
 from trainshed.core.bucket_port import Buckets
-from trainshed.core.fleet import Fit
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
+from trainshed.core.queue.fleet import Fit
+from trainshed.data.verdict_rules import load_rules
 from trainshed.service.costs import CostService
-from trainshed.verdict_rules import load_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

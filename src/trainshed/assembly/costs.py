@@ -2,8 +2,8 @@
 
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
-from trainshed.prices_file import PricesFile
 from trainshed.service.costs import CostService
+from trainshed.settings.prices_file import PricesFile
 
 
 def make_costs(shared: SharedParts, storage: Storage) -> CostService:

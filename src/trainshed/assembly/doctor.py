@@ -19,7 +19,7 @@ from trainshed.assembly.machine_checks import check_keeping, check_machine
 from trainshed.assembly.pod_template import find_pod_template
 from trainshed.core.checkup import Finding, Grade
 from trainshed.core.errors import TrainshedError
-from trainshed.settings import Settings, SettingsError
+from trainshed.settings.table import Settings, SettingsError
 
 _TIMEOUT = 10.0  # seconds
 

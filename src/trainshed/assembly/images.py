@@ -8,7 +8,7 @@ from trainshed.backends.fleet import Fleet
 from trainshed.control.image_caches import CacheKeeper
 from trainshed.control.image_collector import COLLECT, ImageCollector
 from trainshed.control.queue import WorkQueue
-from trainshed.core.image_cache import ImageCache
+from trainshed.core.supplies.image_cache import ImageCache
 from trainshed.service.image_caches import ImageCacheService
 from trainshed.store.sql import SqlStore
 

@@ -16,10 +16,10 @@ from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.process.keeper import CompiledKeeper, make_keeper
 from trainshed.backends.process.net import RunCgroups
 from trainshed.backends.process.views import ProcessViews
-from trainshed.certificate_pair import CertificatePair
+from trainshed.certificates.pair import CertificatePair
 from trainshed.core.checkup import Finding, Grade
 from trainshed.core.errors import Unavailable
-from trainshed.settings import GIB, Settings, SettingsError
+from trainshed.settings.table import GIB, Settings, SettingsError
 from trainshed.store.connection import SqlError
 from trainshed.store.postgres import PostgresDatabase
 

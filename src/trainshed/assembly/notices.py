@@ -10,8 +10,8 @@ from trainshed.core.notice import MOST_CHANNELS
 from trainshed.notices.account import SmtpAccount
 from trainshed.notices.carrier import Carrier
 from trainshed.service.notices import NoticeService
-from trainshed.setting_values import mail_server
-from trainshed.settings import Settings
+from trainshed.settings.table import Settings
+from trainshed.settings.values import mail_server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from trainshed.backends.cluster.pod_template import NOTHING_MORE, PodTemplate, TemplateFault, parse_template
-from trainshed.settings import SettingsError
+from trainshed.settings.table import SettingsError
 
 _EXAMPLE = """spec:
   tolerations:

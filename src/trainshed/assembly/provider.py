@@ -10,7 +10,7 @@ from trainshed.identity.oidc.provider import OidcProvider, ProviderSettings
 from trainshed.service.browser_logins import BrowserLogins
 from trainshed.service.provider_sign_in import ProviderSignIns
 from trainshed.service.sign_in import SignInService
-from trainshed.settings import Settings
+from trainshed.settings.table import Settings
 
 
 def provider_title(settings: Settings) -> str:

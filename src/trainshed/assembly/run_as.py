@@ -14,7 +14,7 @@ from pathlib import Path
 import trainshed
 from trainshed.backends.machine.proc import slurp
 from trainshed.backends.process.job_user import JobUser, RunAs
-from trainshed.settings import Settings, SettingsError
+from trainshed.settings.table import Settings, SettingsError
 
 # What root needs of root, by the numbers of capabilities(7).
 _NEEDED = {

@@ -10,10 +10,10 @@ from trainshed.assembly.images import ImageParts
 from trainshed.assembly.measuring import Measuring
 from trainshed.assembly.shared import CYCLE, SharedParts
 from trainshed.assembly.storage import Storage
-from trainshed.catalogue import load_catalogue
 from trainshed.control.budgets import Budgets
 from trainshed.control.scheduler import Scheduler
-from trainshed.core.guarantee import Standing
+from trainshed.core.queue.guarantee import Standing
+from trainshed.data.catalogue import load_catalogue
 from trainshed.dialects.ai_platform.origin import key_of
 from trainshed.service.access import AccessService
 from trainshed.service.code import CodeService

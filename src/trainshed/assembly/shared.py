@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from trainshed.clock import SteadyClock
 from trainshed.control.queue import WorkQueue
 from trainshed.service.job_notifier import JobNotifier
-from trainshed.settings import Settings
+from trainshed.settings.table import Settings
 
 CYCLE = "cycle"  # the only key of the scheduler's queue
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
-from trainshed.catalogue import load_catalogue
 from trainshed.control.past_use import PastUse
+from trainshed.data.catalogue import load_catalogue
 from trainshed.service.reserved_shares import ReservedShares
-from trainshed.share_file import ShareFile
-from trainshed.stored_shares import StoredShares
+from trainshed.settings.share_file import ShareFile
+from trainshed.settings.stored_shares import StoredShares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,15 @@ from trainshed.code.store import DiskCodeStore
 from trainshed.control.log_drops import LogDropRecorder
 from trainshed.control.run_files import StoredRunFiles
 from trainshed.core.bucket_port import Buckets
-from trainshed.core.job import PIPELINE
-from trainshed.core.trial_job import TRIAL
+from trainshed.core.jobs.job import PIPELINE
+from trainshed.core.tuning.trial_job import TRIAL
 from trainshed.dialects.ai_platform import origin as ai_platform
 from trainshed.dialects.kubernetes import origin as kubernetes
 from trainshed.logs.store import FileLogStore
 from trainshed.metrics.store import FileMetricStore
 from trainshed.service.access import NO_GRANTS, BucketGrants
 from trainshed.service.hints import JobHints
-from trainshed.settings import Settings
+from trainshed.settings.table import Settings
 from trainshed.store.named_secret_files import NamedSecretFiles
 from trainshed.store.secret_cipher import SecretCipher
 from trainshed.store.secret_files import SecretFiles

@@ -7,8 +7,8 @@ from trainshed.assembly.storage import Storage
 from trainshed.control.measurement_hints import MeasurementHints
 from trainshed.control.queue import WorkQueue
 from trainshed.control.studies import StudyLoop
-from trainshed.core.measurement_port import MeasurementReader
-from trainshed.core.study import StudyKind
+from trainshed.core.tuning.measurement_port import MeasurementReader
+from trainshed.core.tuning.study import StudyKind
 from trainshed.dialects.ai_platform.study_service import trial_request
 from trainshed.metrics.line_pattern import printed_metrics
 from trainshed.service.jobs import JobService

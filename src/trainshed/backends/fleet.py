@@ -22,15 +22,15 @@ from trainshed.backends.fleet_abilities import (
 from trainshed.backends.fleet_member import Member
 from trainshed.backends.fleet_sites import SiteView, Use, chosen, has_room, in_order
 from trainshed.core.errors import Conflict, Unavailable
-from trainshed.core.fleet import Admission, Node
-from trainshed.core.image_port import ImageInventory
-from trainshed.core.job import JobSpec
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.readiness import PreparationProgress, Readiness, ReadinessState, together
+from trainshed.core.jobs.replica import Handle, Observation
 from trainshed.core.metrics import Measure
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Backend, Capabilities
-from trainshed.core.readiness import PreparationProgress, Readiness, ReadinessState, together
-from trainshed.core.replica import Handle, Observation
+from trainshed.core.queue.fleet import Admission, Node
+from trainshed.core.supplies.image_port import ImageInventory
 
 
 class Fleet:

@@ -10,14 +10,14 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from trainshed.backends.fleet_member import Member
 from trainshed.core.caller_port import CallerConnection
 from trainshed.core.errors import Unavailable
-from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep
-from trainshed.core.image_port import ImageStore
+from trainshed.core.jobs.stacks import StackDump
 from trainshed.core.metrics import Usage
 from trainshed.core.names import RunKey
-from trainshed.core.node_use import NodeUse
 from trainshed.core.ports import Backend
+from trainshed.core.queue.node_use import NodeUse
 from trainshed.core.shell_port import Screen, Terminal
-from trainshed.core.stacks import StackDump
+from trainshed.core.supplies.image import BuildRecipe, Image, ImageConfig, ImageStep
+from trainshed.core.supplies.image_port import ImageStore
 from trainshed.core.view import Stored, View, Views, ViewScan, Written
 
 

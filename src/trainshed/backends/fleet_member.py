@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from trainshed.core.errors import TrainshedError, Unavailable
-from trainshed.core.fleet import Node
-from trainshed.core.job import JobSpec
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.jobs.readiness import Readiness
 from trainshed.core.ports import Backend, Capabilities
-from trainshed.core.readiness import Readiness
+from trainshed.core.queue.fleet import Node
 
 log = logging.getLogger("trainshed")
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from trainshed.core.fleet import Fit, Node
-from trainshed.core.job import JobSpec
-from trainshed.core.place import fitted
-from trainshed.core.readiness import Readiness, ReadinessState
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.jobs.readiness import Readiness, ReadinessState
+from trainshed.core.queue.fleet import Fit, Node
+from trainshed.core.queue.place import fitted
 
 
 class Use(StrEnum):

@@ -23,7 +23,7 @@ from trainshed.backup.take import BackupTaker
 from trainshed.buckets.index_rebuild import LOST, IndexRebuild
 from trainshed.cli.words import size as size_words
 from trainshed.core.errors import Conflict, NotFound, TrainshedError
-from trainshed.settings import Settings, SettingsError
+from trainshed.settings.table import Settings, SettingsError
 from trainshed.store.lock import FileLock
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainshed.settings import RESTORING
+from trainshed.settings.table import RESTORING
 
 DATABASE = "trainshed.db"
 BUCKETS = "buckets"

@@ -20,8 +20,8 @@ from trainshed.backup.progress import CopyProgress
 from trainshed.backup.source import BackupReader
 from trainshed.cli.words import size as size_words
 from trainshed.core.errors import Conflict, Exhausted
-from trainshed.folder_sync import sync_folder
-from trainshed.settings import RESTORING
+from trainshed.disk.folder_sync import sync_folder
+from trainshed.settings.table import RESTORING
 
 _OF_THE_DISK = frozenset({"lost+found"})  # in a home that is a disk of its own
 

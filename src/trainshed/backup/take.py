@@ -27,7 +27,7 @@ from trainshed.buckets.index_snapshot import BucketSnapshot, SnapshotFile
 from trainshed.buckets.sums import Sums
 from trainshed.cli.words import size as size_words
 from trainshed.core.errors import AlreadyExists, Conflict, Exhausted, NotFound, Unavailable
-from trainshed.settings import Settings
+from trainshed.settings.table import Settings
 from trainshed.store.snapshot import copy_jobs
 
 _SPARE = 16 << 20  # bytes beyond the files themselves: heads, the manifest

@@ -14,7 +14,7 @@ from typing import Protocol, Self
 
 from trainshed.backup.files import Extent, OpenedFile, write_file
 from trainshed.core.errors import AlreadyExists
-from trainshed.folder_sync import sync_folder
+from trainshed.disk.folder_sync import sync_folder
 
 HOME, MANIFEST = "home", "manifest.jsonl"
 _PACKED = (".gz", ".tgz", ".bz2", ".xz", ".zst", ".zip")

@@ -24,7 +24,7 @@ from trainshed.buckets.trouble import translated
 from trainshed.core.bucket import ALWAYS, DamagedObject, Precondition
 from trainshed.core.errors import NotFound, TrainshedError
 from trainshed.core.ports import Clock
-from trainshed.regular_file import open_regular
+from trainshed.disk.regular_file import open_regular
 
 THREADS = 16  # most of the time they wait for the disk
 UPLOADS_KEPT = timedelta(days=7)

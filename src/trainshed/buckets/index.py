@@ -17,7 +17,7 @@ from typing import Any
 
 from trainshed.core.bucket import PLAIN, Attributes, BucketInfo, ObjectDraft, ObjectInfo, Precondition, Upload
 from trainshed.core.bucket_rule import LifecycleRule
-from trainshed.sqlite_files import sqlite_uri
+from trainshed.disk.sqlite_files import sqlite_uri
 
 TOLD = "bucket, name, generation, metageneration, size, crc32c, md5, created, updated, attributes, components"
 _COLUMNS = f"{TOLD}, file, place"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from trainshed.buckets import index_schema
 from trainshed.core.errors import Unavailable
-from trainshed.folder_sync import write_durably
-from trainshed.sqlite_files import page_fault, reading
+from trainshed.disk.folder_sync import write_durably
+from trainshed.disk.sqlite_files import page_fault, reading
 
 THOROUGH_UP_TO = 64 << 20  # bytes; checking every page of a larger file would slow the start
 

@@ -18,8 +18,8 @@ from typing import TypeAlias
 
 from trainshed.buckets import index
 from trainshed.buckets.trouble import translated
-from trainshed.sqlite_copy import copy_database
-from trainshed.sqlite_files import reading
+from trainshed.disk.sqlite_copy import copy_database
+from trainshed.disk.sqlite_files import reading
 
 _FILES = (
     "SELECT bucket, file, place FROM objects WHERE generation>:after "

@@ -25,7 +25,7 @@ from trainshed.buckets.index_guard import IndexGuard
 from trainshed.buckets.places import parents
 from trainshed.buckets.trouble import as_error, translated
 from trainshed.core.errors import TrainshedError, Unavailable
-from trainshed.sqlite_files import SqliteFiles
+from trainshed.disk.sqlite_files import SqliteFiles
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from trainshed.buckets.port_claims import PortClaims
 from trainshed.buckets.trouble import translated
-from trainshed.folder_sync import write_durably
+from trainshed.disk.folder_sync import write_durably
 
 REGION = "us-east-1"
 _PORTS = range(21_000, 22_000)  # below the kernel's own range, also with the 10,000 SeaweedFS adds for itself

@@ -15,7 +15,7 @@ from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.options import as_json
 from trainshed.cli.paint import Paint
 from trainshed.cli.up import as_flags, options
-from trainshed.settings import DATABASE_VARIABLE, SettingsError, resolve
+from trainshed.settings.table import DATABASE_VARIABLE, SettingsError, resolve
 
 COLOURS = {"ok": "green", "warning": "yellow", "missing": "red"}
 MISSING = "missing"

@@ -124,7 +124,7 @@ def _trust(ca: str, config: Path) -> dict[str, str]:
     """What makes clients trust a server with an authority of its own, beside all that they trust already."""
     if not ca:
         return {}
-    from trainshed.root_certificates import bundle, certificates_in, machine_roots
+    from trainshed.certificates.roots import bundle, certificates_in, machine_roots
 
     roots = config / "roots.pem"
     others = {name: value for name, value in os.environ.items() if value != str(roots)}

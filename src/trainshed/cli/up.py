@@ -1,6 +1,6 @@
 """`trainshed up`: checks the settings, then becomes the server. It starts nothing beside itself.
 
-Its options are the table in `trainshed.settings`; there is nothing to add here for a new setting.
+Its options are the table in `trainshed.settings.table`; there is nothing to add here for a new setting.
 """
 
 import json
@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from trainshed.cli.failure import Misuse
-from trainshed.setting_row import shown
-from trainshed.settings import DATABASE_VARIABLE, SETTINGS, Settings, SettingsError, resolve
+from trainshed.settings.row import shown
+from trainshed.settings.table import DATABASE_VARIABLE, SETTINGS, Settings, SettingsError, resolve
 
 
 def options(function: Callable[..., None]) -> Callable[..., None]:

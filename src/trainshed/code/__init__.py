@@ -1,4 +1,4 @@
-"""Keeps the folders of jobs on disk, by content: the promises of `core.code_port.CodeStore`.
+"""Keeps the folders of jobs on disk, by content: the promises of `core.supplies.code_port.CodeStore`.
 
 blobs/ab/…      what files hold, each once, named by its hash; never changed once there
 trees/ID        a folder: its manifest, whose hash is its name

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from trainshed.folder_sync import sync_folder
+from trainshed.disk.folder_sync import sync_folder
 
 CHUNK = 1 << 20
 

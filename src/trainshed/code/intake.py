@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trainshed.code.blobs import Blobs
-from trainshed.core.code import Header, Piece
 from trainshed.core.errors import Invalid, Violation
+from trainshed.core.supplies.code import Header, Piece
 
 _MOST_DRAFTS = 256  # open files a batch may hold
 _MOST_BYTES = 16 << 20  # bytes a batch may hold back

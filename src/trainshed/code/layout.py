@@ -1,8 +1,8 @@
 """Lays a folder out: a copy of its own for one replica, whole or not at all.
 
-It may assume that the manifest keeps the rules of `core.code`, so that no path of it leads through a link; it
-makes the links last all the same. It never writes outside of the folder it makes and never shares a file with
-the blobs: what a replica does to its copy is its own business.
+It may assume that the manifest keeps the rules of `core.supplies.code`, so that no path of it leads through a
+link; it makes the links last all the same. It never writes outside of the folder it makes and never shares a
+file with the blobs: what a replica does to its copy is its own business.
 """
 
 import os
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from trainshed.code.blobs import Blobs
 from trainshed.code.mend import is_signed, mend, sign
-from trainshed.core.code import File, FolderManifest, Mode
+from trainshed.core.supplies.code import File, FolderManifest, Mode
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from stat import S_ISREG
 
-from trainshed.core.code import File, FolderManifest, Mode
-from trainshed.regular_file import open_regular, read_regular, write_regular
+from trainshed.core.supplies.code import File, FolderManifest, Mode
+from trainshed.disk.regular_file import open_regular, read_regular, write_regular
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -1,4 +1,4 @@
-"""DiskCodeStore: the promises of core.code_port.CodeStore, kept with files.
+"""DiskCodeStore: the promises of core.supplies.code_port.CodeStore, kept with files.
 
 A content is written once under its hash, a folder once under the hash of its list of files; both are synced
 before anybody hears of them. It may assume that one server works on its home. What could take longer than a
@@ -19,9 +19,9 @@ from trainshed.code.blobs import Blobs, DamagedBlob
 from trainshed.code.intake import BlobIntake
 from trainshed.code.layout import Layout, is_laid_out
 from trainshed.code.trees import Trees
-from trainshed.core.code import FolderManifest, Mode, Piece, is_hash, refuse_links
 from trainshed.core.errors import Exhausted, Invalid, NotFound, TrainshedError, Unavailable, Violation
 from trainshed.core.ports import Clock
+from trainshed.core.supplies.code import FolderManifest, Mode, Piece, is_hash, refuse_links
 
 log = logging.getLogger(__name__)
 

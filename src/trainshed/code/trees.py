@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from trainshed.core.code import FolderManifest, is_hash, read_manifest
-from trainshed.folder_sync import sync_folder
+from trainshed.core.supplies.code import FolderManifest, is_hash, read_manifest
+from trainshed.disk.folder_sync import sync_folder
 
 
 class Trees:

@@ -8,11 +8,11 @@ decides nothing and writes nothing.
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from trainshed.core.job import Job
-from trainshed.core.shape import Sites
-from trainshed.core.share import ShareTree
-from trainshed.core.snapshot import is_waiting
-from trainshed.core.waiting_jobs import WaitingJobs
+from trainshed.core.jobs.job import Job
+from trainshed.core.queue.shape import Sites
+from trainshed.core.queue.share import ShareTree
+from trainshed.core.queue.snapshot import is_waiting
+from trainshed.core.queue.waiting_jobs import WaitingJobs
 
 
 @dataclass(slots=True)

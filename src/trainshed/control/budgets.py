@@ -16,7 +16,7 @@ from trainshed.core.event import Waiting
 from trainshed.core.notice import Notice, budget_notice
 from trainshed.core.ports import Clock
 from trainshed.core.prices import DEFAULT, Prices
-from trainshed.core.share import UNDIVIDED, ShareTree
+from trainshed.core.queue.share import UNDIVIDED, ShareTree
 
 log = logging.getLogger("trainshed")
 

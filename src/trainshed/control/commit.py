@@ -15,7 +15,7 @@ from datetime import datetime
 from trainshed.core.bucket import Attributes, ObjectDraft, ObjectInfo
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Conflict, Forbidden, Invalid, NotFound, TrainshedError, Unavailable
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.outputs import (
     NEWEST,
     Key,

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from trainshed.core.bucket import ObjectInfo, ObjectQuery, OutOfRange, Span
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Forbidden, TrainshedError
-from trainshed.core.event_file import Crc32c, EventPiece, read_events
-from trainshed.core.job import Job, primary
-from trainshed.core.measurement import MOST_NAMES, MetricPoint, thin, valid_step
+from trainshed.core.jobs.job import Job, primary
+from trainshed.core.tuning.event_file import Crc32c, EventPiece, read_events
+from trainshed.core.tuning.measurement import MOST_NAMES, MetricPoint, thin, valid_step
 from trainshed.core.view import ROOT, SCHEME, Views, Written, address
 
 VARIABLE = "AIP_TENSORBOARD_LOG_DIR"

@@ -15,14 +15,14 @@ from datetime import UTC, datetime, timedelta
 
 from trainshed.core.errors import Conflict, TrainshedError
 from trainshed.core.event import Event
-from trainshed.core.hang import Pulse, ReplicaLife, RunActivity, Stall, StallKind, felt, is_over, judge
-from trainshed.core.job import Job, Status
+from trainshed.core.jobs.hang import Pulse, ReplicaLife, RunActivity, Stall, StallKind, felt, is_over, judge
+from trainshed.core.jobs.job import Job, Status
+from trainshed.core.jobs.stacks import MOST_REPLICAS, StackDump, grouped, print_of, spread
+from trainshed.core.jobs.suspicion import is_watched, lives, may_hang, over, suspected
 from trainshed.core.metrics import RunReading
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Clock, Store
-from trainshed.core.stacks import MOST_REPLICAS, StackDump, grouped, print_of, spread
 from trainshed.core.stats_port import Stacks
-from trainshed.core.suspicion import is_watched, lives, may_hang, over, suspected
 
 log = logging.getLogger(__name__)
 

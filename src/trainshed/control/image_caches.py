@@ -14,10 +14,10 @@ from typing import assert_never
 
 from trainshed.control.queue import WorkQueue
 from trainshed.core.errors import NotFound, TrainshedError, Unavailable
-from trainshed.core.image_cache import CacheState, ImageCache, ImageCacheStore, best
-from trainshed.core.image_port import ImageStore
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.ports import Clock
+from trainshed.core.supplies.image_cache import CacheState, ImageCache, ImageCacheStore, best
+from trainshed.core.supplies.image_port import ImageStore
 
 log = logging.getLogger(__name__)
 

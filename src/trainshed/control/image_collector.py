@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from trainshed.core.errors import Conflict, NotFound, Unavailable
-from trainshed.core.image import canonical, refusal
-from trainshed.core.image_cache import ImageCache, held, to_collect
-from trainshed.core.image_port import ImageInventory
 from trainshed.core.ports import Clock, Store
-from trainshed.core.runtime import room_to_keep
+from trainshed.core.supplies.image import canonical, refusal
+from trainshed.core.supplies.image_cache import ImageCache, held, to_collect
+from trainshed.core.supplies.image_port import ImageInventory
+from trainshed.core.supplies.runtime import room_to_keep
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainshed.core.jobs.secret_port import SecretStore
 from trainshed.core.log_port import LogStore
 from trainshed.core.ports import Store
-from trainshed.core.secret_port import SecretStore
 
 
 @dataclass(slots=True)

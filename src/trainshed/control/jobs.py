@@ -1,7 +1,7 @@
 """JobLoop: load a job, observe its runs, decide, apply, write once; repeated until nothing changes.
 
 A work queue calls `turn`, one call per job at a time. Every action is idempotent by the replica's name, so a
-turn that dies at any line is repeated safely. It decides nothing itself: `core.decide` does.
+turn that dies at any line is repeated safely. It decides nothing itself: `core.jobs.decide` does.
 """
 
 import asyncio
@@ -15,25 +15,25 @@ from typing import assert_never
 from trainshed.control.collector import Collector
 from trainshed.control.outputs import Outputs
 from trainshed.control.verdicts import Reporter
-from trainshed.core.closing import stuck
-from trainshed.core.decide import Action, Plan, Start, Stop, decide
 from trainshed.core.errors import Conflict, Hindered, NotFound, NotYet, TrainshedError, Unavailable
 from trainshed.core.event import Event, Reason, Severity, Waiting
-from trainshed.core.job import Closing, Job, Pool
-from trainshed.core.launch import Launch
-from trainshed.core.launching import Launches
+from trainshed.core.jobs.closing import stuck
+from trainshed.core.jobs.decide import Action, Plan, Start, Stop, decide
+from trainshed.core.jobs.job import Closing, Job, Pool
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.launching import Launches
+from trainshed.core.jobs.named_secret import NamedSecretStore, references
+from trainshed.core.jobs.readiness import READY, Readiness, ReadinessState
+from trainshed.core.jobs.replica import Observation, Replica
+from trainshed.core.jobs.secret import JobSecrets, has_masks, secret_names, with_secrets
+from trainshed.core.jobs.secret_port import SecretStore
+from trainshed.core.jobs.verdict import Rules
+from trainshed.core.jobs.withhold import withhold
 from trainshed.core.log_port import LogStore
-from trainshed.core.named_secret import NamedSecretStore, references
 from trainshed.core.obstacle import waiting_for
 from trainshed.core.ports import Backend, Clock, Store
-from trainshed.core.readiness import READY, Readiness, ReadinessState
-from trainshed.core.replica import Observation, Replica
-from trainshed.core.secret import JobSecrets, has_masks, secret_names, with_secrets
-from trainshed.core.secret_port import SecretStore
-from trainshed.core.snapshot import is_waiting
-from trainshed.core.verdict import Rules
+from trainshed.core.queue.snapshot import is_waiting
 from trainshed.core.view import STORED
-from trainshed.core.withhold import withhold
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
 """MeasurementHints: says when the program of a trial may have reported, so that nobody has to look in vain.
 
-It implements core.measurement_port.MeasurementWatch; the loop of studies calls it. Output is followed by the
-log store, files of reports by the metric store. Of event files nobody would tell: for a job that has a place
-for them `watch` says so, and the caller has to look by itself.
+It implements core.tuning.measurement_port.MeasurementWatch; the loop of studies calls it. Output is followed
+by the log store, files of reports by the metric store. Of event files nobody would tell: for a job that has a
+place for them `watch` says so, and the caller has to look by itself.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.control.event_files import log_folder
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.log_port import NumberedLogs
-from trainshed.core.measurement_port import ReportedHistory
+from trainshed.core.tuning.measurement_port import ReportedHistory
 
 PAUSE = 0.1  # seconds between hints for output that pours
 

@@ -1,9 +1,9 @@
 """Measurements: reads what the programs of trials report, in four ways, and joins it.
 
-It implements core.measurement_port.MeasurementReader. Studies call it. What programs report through files
-comes from the metric store, what they print from the log store, event files from views and buckets. What was
-read of output and event files is remembered by job; the next server reads both again. It changes nothing of a
-job, and what a program writes never makes it fail.
+It implements core.tuning.measurement_port.MeasurementReader. Studies call it. What programs report through
+files comes from the metric store, what they print from the log store, event files from views and buckets.
+What was read of output and event files is remembered by job; the next server reads both again. It changes
+nothing of a job, and what a program writes never makes it fail.
 """
 
 import asyncio
@@ -15,10 +15,12 @@ from trainshed.control.event_files import EventFiles
 from trainshed.control.printed_values import PrintedValues
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import TrainshedError
-from trainshed.core.event_file import Crc32c
-from trainshed.core.job import Job, planned_replicas, primary
+from trainshed.core.jobs.job import Job, planned_replicas, primary
 from trainshed.core.log_port import LogStore
-from trainshed.core.measurement import (
+from trainshed.core.names import ReplicaName
+from trainshed.core.ports import Clock
+from trainshed.core.tuning.event_file import Crc32c
+from trainshed.core.tuning.measurement import (
     MOST_NAMES,
     ChannelLook,
     MetricChannel,
@@ -26,9 +28,7 @@ from trainshed.core.measurement import (
     TrialReport,
     merge,
 )
-from trainshed.core.measurement_port import MakePrintedMetrics, ReportedHistory
-from trainshed.core.names import ReplicaName
-from trainshed.core.ports import Clock
+from trainshed.core.tuning.measurement_port import MakePrintedMetrics, ReportedHistory
 from trainshed.core.view import Views
 
 MOST_REPLICAS = 16  # that are looked at, where the primary reports nothing

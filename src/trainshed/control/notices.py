@@ -14,11 +14,11 @@ from datetime import datetime
 
 from trainshed.control.queue import WorkQueue
 from trainshed.core.errors import Unavailable
+from trainshed.core.jobs.secret_port import SecretStore
 from trainshed.core.notice import Notice, NoticeChannel, NoticeWay, WaitingNotice, pause_after
 from trainshed.core.notice_message import mail_of, request_of
 from trainshed.core.notice_port import CarrierAnswer, Delivery, NoticeCarrier, NoticeStore
 from trainshed.core.ports import Clock
-from trainshed.core.secret_port import SecretStore
 
 log = logging.getLogger(__name__)
 

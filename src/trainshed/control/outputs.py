@@ -1,7 +1,7 @@
 """Outputs: stores what programs write below /gcs as objects, while they run and once more at their end.
 
-The job loop calls it at launches and before it ends a job (core/withhold.py). A work queue calls `turn` for
-every job that has a view. A file that no longer changes is put; a complete folder gets its manifest last
+The job loop calls it at launches and before it ends a job (core/jobs/withhold.py). A work queue calls `turn`
+for every job that has a view. A file that no longer changes is put; a complete folder gets its manifest last
 (core/outputs.py decides both). All state can be read again from the disk, so the next server continues after
 a kill at any point; putting a file twice does no harm. There is one server per home. It never changes a file
 of a program and never decides when a job ends.
@@ -17,11 +17,11 @@ from trainshed.control.queue import WorkQueue
 from trainshed.control.resume import newest_checkpoint
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Invalid, NotFound, NotYet, TrainshedError
-from trainshed.core.job import Job, JobSpec, Outcome
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.job import Job, JobSpec, Outcome
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.replica import Observation, Replica
 from trainshed.core.outputs import SettlingFiles, WritersEnd
 from trainshed.core.ports import Backend, Clock, Store
-from trainshed.core.replica import Observation, Replica
 from trainshed.core.view import (
     LOCAL,
     S3,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from trainshed.core.day_use import UseField, UseQuery
-from trainshed.core.past_use import COUNTED, averages
 from trainshed.core.ports import Clock, Store
-from trainshed.core.share import Amounts, ShareTree
+from trainshed.core.queue.past_use import COUNTED, averages
+from trainshed.core.queue.share import Amounts, ShareTree
 
 EVERY = timedelta(minutes=5)
 

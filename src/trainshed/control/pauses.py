@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from trainshed.control.preemption import Checkpointed, stored_at
 from trainshed.core.errors import Conflict, TrainshedError
-from trainshed.core.job import Job, Requeue
+from trainshed.core.jobs.job import Job, Requeue
 from trainshed.core.ports import Store
 
 AGAIN = timedelta(minutes=1)

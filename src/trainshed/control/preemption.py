@@ -1,9 +1,9 @@
-"""Preempter: carries out what `core/preempt.py` decides. The scheduler calls it in each cycle.
+"""Preempter: carries out what `core/queue/preempt.py` decides. The scheduler calls it in each cycle.
 
 First the claim is written into the status of the waiting job, then a `Closing` into that of each job to be
 stopped. The job loop stops them and puts them back into the queue. A server that dies in between finds the
 claim and writes what is missing: `stop_claimed` does that at the begin of each cycle. Nothing is stopped
-here, and no room is given away: `core/admit.py` keeps it for the claimant.
+here, and no room is given away: `core/queue/admit.py` keeps it for the claimant.
 """
 
 import asyncio
@@ -11,16 +11,16 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from trainshed.core import closing as closings
-from trainshed.core.admit import Cycle
 from trainshed.core.errors import Conflict, TrainshedError, Unavailable
 from trainshed.core.event import Event, Reason, Severity, Waiting
-from trainshed.core.fleet import Claim
-from trainshed.core.guarantee import Standing
-from trainshed.core.job import Closing, Job
+from trainshed.core.jobs import closing as closings
+from trainshed.core.jobs.job import Closing, Job
 from trainshed.core.ports import Store
-from trainshed.core.preempt import Preemption, candidates, preemptions
-from trainshed.core.refusal import UNNAMED
+from trainshed.core.queue.admit import Cycle
+from trainshed.core.queue.fleet import Claim
+from trainshed.core.queue.guarantee import Standing
+from trainshed.core.queue.preempt import Preemption, candidates, preemptions
+from trainshed.core.queue.refusal import UNNAMED
 
 MOST_ASKED = 50  # jobs whose last checkpoint is looked for
 PREPARING = timedelta(minutes=15)  # a claimant may be prepared for so long, and keeps its places

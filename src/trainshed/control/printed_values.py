@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from trainshed.core.errors import TrainshedError
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.log_port import LogStore
 from trainshed.core.logs import Line, LogQuery, OutputStream
-from trainshed.core.measurement import MOST_NAMES, MetricPoint, thin
-from trainshed.core.measurement_port import PrintedMetrics
+from trainshed.core.tuning.measurement import MOST_NAMES, MetricPoint, thin
+from trainshed.core.tuning.measurement_port import PrintedMetrics
 
 MOST_LINES = 100_000  # in one call for a job that runs
 MOST_POINTS = 4000  # of one curve

@@ -1,4 +1,4 @@
-"""Scheduler: one cycle decides with `core.admit` which waiting jobs may start, and writes their admissions.
+"""Scheduler: a cycle decides with `admit` which waiting jobs may start, and writes their admissions.
 
 A work queue calls `cycle`, one at a time. A cycle costs the same however many jobs wait: the backlog keeps
 the queue in order and is updated job by job. A cycle tries each shape of job once and keeps the refusals as
@@ -17,20 +17,20 @@ from typing import assert_never
 from trainshed.control.backlog import Backlog
 from trainshed.control.pauses import Pauses
 from trainshed.control.preemption import Checkpointed, Preempter, never, standings
-from trainshed.core.admit import Cycle
 from trainshed.core.errors import Conflict
 from trainshed.core.event import Event, Reason, Severity, Waiting
-from trainshed.core.fleet import Admission, Fit, Node
-from trainshed.core.guarantee import Standing
-from trainshed.core.job import Job, JobState, Status, planned_replicas
+from trainshed.core.jobs.job import Job, JobState, Status, planned_replicas
+from trainshed.core.jobs.readiness import Readiness, ReadinessState
+from trainshed.core.jobs.site import placed_at
 from trainshed.core.ports import Backend, Clock, Store
-from trainshed.core.readiness import Readiness, ReadinessState
-from trainshed.core.refusal import UNPLACEABLE, Refusal, in_words
-from trainshed.core.shape import Sites
-from trainshed.core.share import UNDIVIDED, ShareTree
-from trainshed.core.share_report import ShareRow, share_rows
-from trainshed.core.site import placed_at
-from trainshed.core.snapshot import Holdings, Snapshot, snapshot_of
+from trainshed.core.queue.admit import Cycle
+from trainshed.core.queue.fleet import Admission, Fit, Node
+from trainshed.core.queue.guarantee import Standing
+from trainshed.core.queue.refusal import UNPLACEABLE, Refusal, in_words
+from trainshed.core.queue.shape import Sites
+from trainshed.core.queue.share import UNDIVIDED, ShareTree
+from trainshed.core.queue.share_report import ShareRow, share_rows
+from trainshed.core.queue.snapshot import Holdings, Snapshot, snapshot_of
 
 NOTED = timedelta(seconds=1)  # a shorter wait gets no line in the job's history
 MOST_LOOKS = 100  # jobs in preparation that one cycle looks at without a hint

@@ -1,9 +1,9 @@
 """StudyLoop: moves studies: suggests points, starts a job for each, judges how they end.
 
 A work queue calls `turn` for one study. Jobs hint it when they change, and where trials may be stopped early,
-when their programs report. `core/advance.py` decides; this module reads what it needs and does what it says.
-Everything is stored before it is acted upon: a point before its job, under a key by which a second submit
-gives the first job.
+when their programs report. `core/tuning/advance.py` decides; this module reads what it needs and does what it
+says. Everything is stored before it is acted upon: a point before its job, under a key by which a second
+submit gives the first job.
 
 A trial that its share has no room for, however little others use, waits: shares may be raised again.
 """
@@ -15,17 +15,17 @@ from datetime import datetime, timedelta
 
 from trainshed.control.queue import WorkQueue
 from trainshed.control.study_pace import StudyPace
-from trainshed.core.advance import StudyPlan, TrialFacts, advance, infeasible
 from trainshed.core.errors import Conflict, Exhausted, Forbidden, Invalid, NotFound
 from trainshed.core.event import Reason, Waiting
-from trainshed.core.job import Job, OwnerKind
-from trainshed.core.measurement import TrialReport
-from trainshed.core.measurement_port import MeasurementReader, MeasurementWatch
+from trainshed.core.jobs.job import Job, OwnerKind
 from trainshed.core.ports import Clock, Store
-from trainshed.core.study import Study, StudyState, Trial, TrialState
-from trainshed.core.study_port import StudyStore
-from trainshed.core.suggestion_port import Suggester
-from trainshed.core.suggestion_request import suggestion_request
+from trainshed.core.tuning.advance import StudyPlan, TrialFacts, advance, infeasible
+from trainshed.core.tuning.measurement import TrialReport
+from trainshed.core.tuning.measurement_port import MeasurementReader, MeasurementWatch
+from trainshed.core.tuning.study import Study, StudyState, Trial, TrialState
+from trainshed.core.tuning.study_port import StudyStore
+from trainshed.core.tuning.suggestion_port import Suggester
+from trainshed.core.tuning.suggestion_request import suggestion_request
 
 MOST_STEPS = 100  # of one turn, before others have theirs
 TRIED_EVERY = timedelta(seconds=5)  # the next trial, while its share may not have so much

@@ -7,8 +7,8 @@ removes a young folder. If the job store cannot answer, nothing is removed.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from trainshed.core.code_port import CodeStore
 from trainshed.core.ports import Clock, Store
+from trainshed.core.supplies.code_port import CodeStore
 
 EVERY = timedelta(hours=1)
 

@@ -1,6 +1,6 @@
 """Reporter: adds the verdict to a plan before it is written: why the job failed, or why it is tried again.
 
-The job loop calls it. It reads the newest lines of the replica that failed first; core/verdict.py judges
+The job loop calls it. It reads the newest lines of the replica that failed first; core/jobs/verdict.py judges
 them. It changes messages only, never a decision. If a log cannot be read, the verdict has no lines; the end
 of the job is written all the same.
 """
@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from trainshed.core.access import masked
-from trainshed.core.crash import crash_signal, last_words
-from trainshed.core.decide import Plan
 from trainshed.core.errors import TrainshedError
 from trainshed.core.event import Event, Reason
-from trainshed.core.job import Job, JobState, primary
+from trainshed.core.jobs.access import masked
+from trainshed.core.jobs.crash import crash_signal, last_words
+from trainshed.core.jobs.decide import Plan
+from trainshed.core.jobs.job import Job, JobState, primary
+from trainshed.core.jobs.replica import Exit, Observation, Replica
+from trainshed.core.jobs.verdict import Cause, Evidence, Rules, Verdict, judge
 from trainshed.core.log_port import LogStore
 from trainshed.core.logs import LogQuery, OutputStream
 from trainshed.core.names import task_name
-from trainshed.core.replica import Exit, Observation, Replica
-from trainshed.core.verdict import Cause, Evidence, Rules, Verdict, judge
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from trainshed.core.columns import NO_COLUMNS, Column, Columns, ColumnSummary, summary
 from trainshed.core.curve import Band, Curve, Over, band, curve, metric_names, resampled, shared_places
-from trainshed.core.job import Job
-from trainshed.core.job_settings import Difference, differences
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.job_settings import Difference, differences
 
 MOST_JOBS = 500
 MOST_VALUES = 200_000  # of one answer: with more curves each has fewer points

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from trainshed.core.event import Reason
-from trainshed.core.job import Job, Status
+from trainshed.core.jobs.job import Job, Status
 from trainshed.core.ledger import Interval, TimeClass, open_intervals
 
 _AFTER_THE_END = (TimeClass.IDLE, TimeClass.CHECKPOINTED)  # classes of time that follow a replica's end

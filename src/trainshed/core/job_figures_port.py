@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from trainshed.core.day_use import DayUse, JobUses, UseQuery
-from trainshed.core.job import JobState
+from trainshed.core.jobs.job import JobState
 from trainshed.core.ledger import Interval, ResourceTime
 from trainshed.core.query import JobQuery, QueryField
 

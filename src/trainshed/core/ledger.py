@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import NamedTuple, assert_never
 
 from trainshed.core.event import Reason
-from trainshed.core.fleet import Placement
-from trainshed.core.job import Job, JobState, Status, planned_replicas, waits_since
+from trainshed.core.jobs.job import Job, JobState, Status, planned_replicas, waits_since
+from trainshed.core.jobs.replica import EndedRun, Exit, Phase, Replica
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.replica import EndedRun, Exit, Phase, Replica
+from trainshed.core.queue.fleet import Placement
 
 
 class TimeClass(StrEnum):

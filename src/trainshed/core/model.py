@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, cast
 
-from trainshed.core.job import PIPELINE, Job
+from trainshed.core.jobs.job import PIPELINE, Job
 from trainshed.core.ports import Operation
 from trainshed.core.query import Condition
 

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from trainshed.core.event import Event, Reason
-from trainshed.core.explanation import lasting
-from trainshed.core.job import Job, JobState, OwnerKind, Status
+from trainshed.core.explain.explanation import lasting
+from trainshed.core.jobs.job import Job, JobState, OwnerKind, Status
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(hours=1)  # between two tries; doubled each time
 GIVEN_UP_AFTER = timedelta(days=1)  # a notice that nobody took for so long is dropped
@@ -46,7 +46,7 @@ class NoticeWay(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeChannel:
-    """Who is told, and how. Its address and its secret are kept apart (`core.secret_port`), by its id."""
+    """Who is told, and how. Address and secret are kept apart (`core.jobs.secret_port`), by its id."""
 
     id: str
     name: str

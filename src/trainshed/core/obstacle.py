@@ -1,8 +1,8 @@
 """Obstacle: what keeps a launched run from beginning, as a typed reason, and how long that is borne. Pure.
 
 A backend shows one for a run that is STARTING, or raises `Hindered` with one where it cannot even launch.
-`core/starting.py` and `control/jobs.py` turn it into the job's waiting reason. A job that makes no progress
-for longer than the reason's patience fails with that reason: none waits for ever.
+`core/jobs/starting.py` and `control/jobs.py` turn it into the job's waiting reason. A job that makes no
+progress for longer than the reason's patience fails with that reason: none waits for ever.
 """
 
 from collections.abc import Mapping

@@ -10,24 +10,24 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from trainshed.core.accounts.directory import Directory
+from trainshed.core.accounts.permission import Principal
 from trainshed.core.caller_port import Callers
 from trainshed.core.columns import ColumnQuery, Columns
-from trainshed.core.directory import Directory
 from trainshed.core.event import Event
-from trainshed.core.fleet import Admission, Node
-from trainshed.core.image_port import ImageInventory, ImageStore
-from trainshed.core.job import Job, JobSpec, Status
 from trainshed.core.job_figures_port import JobFigures
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.job import Job, JobSpec, Status
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.readiness import PreparationProgress, Readiness
+from trainshed.core.jobs.replica import Handle, Observation
 from trainshed.core.metrics import Measure, MetricQuery, Report, Sample, Series
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.permission import Principal
 from trainshed.core.query import JobQuery
-from trainshed.core.readiness import PreparationProgress, Readiness
-from trainshed.core.replica import Handle, Observation
-from trainshed.core.share import ShareTree
+from trainshed.core.queue.fleet import Admission, Node
+from trainshed.core.queue.share import ShareTree
 from trainshed.core.shell_port import Shells
 from trainshed.core.stats_port import NodeStats, Stacks, Stats
+from trainshed.core.supplies.image_port import ImageInventory, ImageStore
 from trainshed.core.view import Views
 
 

@@ -1,4 +1,4 @@
-"""Reads prices out of plain values, as TOML gives them. Pure; `prices_file.py` calls it.
+"""Reads prices out of plain values, as TOML gives them. Pure; `settings/prices_file.py` calls it.
 
 Every mistake is found at once: its path in the file, and a sentence on what is wrong and what to write.
 """

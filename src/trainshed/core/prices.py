@@ -1,9 +1,10 @@
 """Prices: what an hour of a CPU, of a GiB of memory and of a GPU costs, since when. Pure.
 
-`prices_file.py` reads them; `core/costs.py` prices uses with them. An hour is priced by the list that was
-valid on its day. Where a node is own hardware, its prices follow from what it cost and draws; else the price
-of a machine type counts for CPUs and memory, where there is one; else CPUs and memory have their prices. GPUs
-are priced by their type. All arithmetic is exact: nothing is rounded but the unit prices of own hardware.
+`settings/prices_file.py` reads them; `core/costs.py` prices uses with them. An hour is priced by the list
+that was valid on its day. Where a node is own hardware, its prices follow from what it cost and draws; else
+the price of a machine type counts for CPUs and memory, where there is one; else CPUs and memory have their
+prices. GPUs are priced by their type. All arithmetic is exact: nothing is rounded but the unit prices of own
+hardware.
 """
 
 from collections.abc import Iterator, Mapping

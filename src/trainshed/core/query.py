@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias
 
-from trainshed.core.job import Owner
+from trainshed.core.jobs.job import Owner
 
 
 class QueryField(StrEnum):

@@ -6,10 +6,10 @@ Backends implement them; `control/collector.py`, `control/hangs.py` and services
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from trainshed.core.jobs.stacks import StackDump
 from trainshed.core.metrics import Usage
 from trainshed.core.names import RunKey
-from trainshed.core.node_use import NodeUse
-from trainshed.core.stacks import StackDump
+from trainshed.core.queue.node_use import NodeUse
 
 
 class Stats(Protocol):

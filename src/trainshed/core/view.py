@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from trainshed.core.job import JobSpec
+from trainshed.core.jobs.job import JobSpec
 
 ROOT = "/gcs"
 S3_ROOT = "/s3"  # the same under another name, where the backend has containers

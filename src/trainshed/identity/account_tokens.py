@@ -9,9 +9,9 @@ import contextlib
 from collections.abc import Callable, Generator
 from datetime import datetime
 
-from trainshed.core.account_token import MARK, split_token
+from trainshed.core.accounts.account_token import MARK, split_token
+from trainshed.core.accounts.permission import Principal, PrincipalKind
 from trainshed.core.errors import Unauthenticated
-from trainshed.core.permission import Principal, PrincipalKind
 from trainshed.core.ports import Authenticator, Clock, DirectoryStore
 
 _SLACK = 0.05  # seconds after a token has expired, by the clock of timers

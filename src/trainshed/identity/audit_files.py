@@ -8,7 +8,7 @@ import logging
 import os
 from pathlib import Path
 
-from trainshed.core.audit import AuditPage, AuditPlace, AuditQuery, AuditRow
+from trainshed.core.accounts.audit import AuditPage, AuditPlace, AuditQuery, AuditRow
 from trainshed.identity.audit_line import line_of
 from trainshed.identity.audit_pages import read_page
 from trainshed.identity.audit_refusals import Refusals
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class AuditFiles:
-    """Implements `core.audit.AuditLog`."""
+    """Implements `core.accounts.audit.AuditLog`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

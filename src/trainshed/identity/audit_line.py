@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 from datetime import datetime
 
-from trainshed.core.audit import AuditRow
+from trainshed.core.accounts.audit import AuditRow
 
 _MOST_TEXT = 1000  # characters of a path, of what was changed, or of a reason
 _LEFT_OUT: dict[str, object] = {"count": 1}  # values that say nothing, beside empty texts

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from trainshed.core.audit import AuditPage, AuditPlace, AuditQuery, AuditRow
+from trainshed.core.accounts.audit import AuditPage, AuditPlace, AuditQuery, AuditRow
 from trainshed.identity.audit_line import row_of
 
 log = logging.getLogger(__name__)

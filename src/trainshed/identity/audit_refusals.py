@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
-from trainshed.core.audit import AuditRow
+from trainshed.core.accounts.audit import AuditRow
 from trainshed.identity.audit_line import line_of
 
 ALIKE = timedelta(minutes=1)  # calls that are alike are counted for so long

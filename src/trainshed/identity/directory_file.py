@@ -11,10 +11,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from trainshed.core.directory import AccessToken, Account, AccountKind, Directory, ProviderIdentity, RoleGrant
+from trainshed.core.accounts.directory import (
+    AccessToken,
+    Account,
+    AccountKind,
+    Directory,
+    ProviderIdentity,
+    RoleGrant,
+)
+from trainshed.core.accounts.role import Role
 from trainshed.core.errors import Unavailable
-from trainshed.core.role import Role
-from trainshed.folder_sync import write_durably
+from trainshed.disk.folder_sync import write_durably
 
 _VERSION = 1
 

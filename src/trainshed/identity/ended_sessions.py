@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from trainshed.core.errors import Unavailable
-from trainshed.folder_sync import write_durably
+from trainshed.disk.folder_sync import write_durably
 
 log = logging.getLogger(__name__)
 

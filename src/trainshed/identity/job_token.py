@@ -8,12 +8,12 @@ import base64
 import hmac
 from pathlib import Path
 
-from trainshed.core.access import MARK
+from trainshed.core.jobs.access import MARK
 from trainshed.identity.token import TokenFile
 
 
 class SignedJobTokens:
-    """Implements `core.access.JobTokens`. The secret is made at the first start, in a file of its own."""
+    """Implements `core.jobs.access.JobTokens`. The first start makes the secret, in a file of its own."""
 
     def __init__(self, path: Path) -> None:
         self.secret = TokenFile(path).token.encode()

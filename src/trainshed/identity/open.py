@@ -3,7 +3,7 @@
 Where a request comes from is checked all the same, by `origin.py`.
 """
 
-from trainshed.core.permission import OWNER, Principal
+from trainshed.core.accounts.permission import OWNER, Principal
 
 
 class NoAuthentication:

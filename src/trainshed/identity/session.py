@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from trainshed.core.permission import OWNER, Principal
+from trainshed.core.accounts.permission import OWNER, Principal
 from trainshed.identity.ended_sessions import EndedSessions
 
 LIFE = timedelta(days=7)

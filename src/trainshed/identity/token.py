@@ -12,9 +12,9 @@ import secrets
 import time
 from pathlib import Path
 
+from trainshed.core.accounts.permission import OWNER, Principal
 from trainshed.core.errors import Forbidden, Unauthenticated, Unavailable
-from trainshed.core.permission import OWNER, Principal
-from trainshed.file_mark import file_mark
+from trainshed.disk.file_mark import file_mark
 
 log = logging.getLogger(__name__)
 

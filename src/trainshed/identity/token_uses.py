@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, cast
 
-from trainshed.folder_sync import write_durably
+from trainshed.disk.folder_sync import write_durably
 
 log = logging.getLogger(__name__)
 

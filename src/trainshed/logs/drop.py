@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainshed.regular_file import read_regular, write_regular
+from trainshed.disk.regular_file import read_regular, write_regular
 
 FULL_DISK = -1  # in place of a quota: the disk was almost full
 _RECORD = struct.Struct("<qqq")

@@ -14,10 +14,10 @@ from stat import S_ISREG
 
 from trainshed.core.logs import OutputStream
 from trainshed.core.names import ReplicaName
+from trainshed.disk.regular_file import open_regular, read_regular
 from trainshed.logs import drop as drops
 from trainshed.logs.drop import Drop
 from trainshed.logs.index import Index
-from trainshed.regular_file import open_regular, read_regular
 
 _SALVAGE = 1024 * 1024  # bytes at most that are saved from an emptied file
 _SUFFIX = {OutputStream.STDOUT: "out", OutputStream.STDERR: "err"}

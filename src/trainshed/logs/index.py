@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from trainshed.regular_file import open_regular, read_regular
+from trainshed.disk.regular_file import open_regular, read_regular
 
 _RECORD = struct.Struct("<qq")
 _BLOCK = 256  # records read at once: one page

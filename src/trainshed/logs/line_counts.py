@@ -14,10 +14,10 @@ from array import array
 from bisect import bisect_right
 from pathlib import Path
 
+from trainshed.disk.regular_file import read_regular, write_regular
 from trainshed.logs import lines
 from trainshed.logs.drop import Drop
 from trainshed.logs.file import LogFile
-from trainshed.regular_file import read_regular, write_regular
 
 SPAN = 64 * 1024  # bytes: a multiple of lines.BLOCK
 _WINDOW = 16  # spans read at once

@@ -6,7 +6,7 @@
 import ctypes
 import os
 
-from trainshed.regular_file import open_regular
+from trainshed.disk.regular_file import open_regular
 
 _KEEP_SIZE = 1
 _PUNCH_HOLE = 2

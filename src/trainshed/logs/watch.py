@@ -9,7 +9,7 @@ server sleeps. Without inotify all live files are looked at at PACE.
 import asyncio
 from collections.abc import Callable, Iterable
 
-from trainshed.inotify import InotifyWatcher
+from trainshed.disk.inotify import InotifyWatcher
 from trainshed.logs.file import LogFile
 from trainshed.logs.job import JobLog
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from trainshed.core.measurement import MetricChannel, ReportedEntry, evenly, extremes, valid_step
 from trainshed.core.metrics import Report, hypertune_file
+from trainshed.core.tuning.measurement import MetricChannel, ReportedEntry, evenly, extremes, valid_step
+from trainshed.disk.regular_file import open_regular, read_regular, write_regular
 from trainshed.metrics.hypertune import parse_tuned, read_end
 from trainshed.metrics.spoken import MOST_FILE, parse_file
-from trainshed.regular_file import open_regular, read_regular, write_regular
 from trainshed.report import HISTORY, HISTORY_SIZE
 
 MOST_JOURNAL = 256 * 1024  # bytes

@@ -11,8 +11,8 @@ import os
 from dataclasses import dataclass
 from typing import Any, cast
 
-from trainshed.core.measurement import DEFAULT_METRIC, valid_step
-from trainshed.regular_file import open_regular
+from trainshed.core.tuning.measurement import DEFAULT_METRIC, valid_step
+from trainshed.disk.regular_file import open_regular
 
 MOST_FILE = 256 * 1024  # bytes: many times what 100 reports take
 LONGEST_TAG = 200

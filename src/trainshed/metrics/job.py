@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from trainshed.core.metrics import MetricQuery, Point, Sample, Series, bucket, fold_of, thinned
+from trainshed.disk.regular_file import read_regular, write_regular
 from trainshed.metrics.segment import RESOLUTIONS, Row, Segment, read
-from trainshed.regular_file import read_regular, write_regular
 
 MOST_SERIES = 50_000
 MOST_NAMES = MOST_SERIES * 1024  # bytes of the names of so many series: a name has 100 characters at most

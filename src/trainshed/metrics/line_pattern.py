@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import Any
 
 from trainshed.core.errors import Invalid, Unavailable, Violation
-from trainshed.core.measurement import LONGEST_NAME, valid_step
-from trainshed.core.measurement_port import PrintedMetrics, PrintedValue
-from trainshed.core.printed_metric import UsualLines, plain, step_in
+from trainshed.core.tuning.measurement import LONGEST_NAME, valid_step
+from trainshed.core.tuning.measurement_port import PrintedMetrics, PrintedValue
+from trainshed.core.tuning.printed_metric import UsualLines, plain, step_in
 
 MOST_PATTERN = 1000  # characters
 _MOST_MEMORY = 1024 * 1024  # bytes for one expression

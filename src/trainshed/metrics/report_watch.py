@@ -8,7 +8,7 @@ there yet is awaited by its folder. Where the kernel tells nothing, `works` is F
 import asyncio
 from collections.abc import Callable, Iterable
 
-from trainshed.inotify import ENTERED, InotifyWatcher
+from trainshed.disk.inotify import ENTERED, InotifyWatcher
 
 
 class ReportFileWatch:

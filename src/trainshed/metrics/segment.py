@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from trainshed.regular_file import open_regular, read_regular
+from trainshed.disk.regular_file import open_regular, read_regular
 
 Row: TypeAlias = tuple[float, int, float]  # seconds since the epoch, series, value
 

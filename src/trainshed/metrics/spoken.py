@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from trainshed.core.metrics import Report, hypertune_file
+from trainshed.disk.regular_file import read_regular
 from trainshed.metrics.hypertune import parse_tuned, read_end
-from trainshed.regular_file import read_regular
 
 PREFIX = b"TRAINSHED_STEP "
 TAIL = 64 * 1024

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from trainshed.core.columns import ColumnQuery, Columns
 from trainshed.core.errors import Unavailable
-from trainshed.core.measurement import ReportedEntry
 from trainshed.core.metrics import MetricQuery, Report, Sample, Series, hypertune_file
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import ReportSource
+from trainshed.core.tuning.measurement import ReportedEntry
 from trainshed.metrics.columns import read_columns
 from trainshed.metrics.history import ReplicaHistory
 from trainshed.metrics.job import JobMetrics, read_job
@@ -64,7 +64,7 @@ class FileMetricStore:
         return await asyncio.to_thread(self._reports, sources, datetime.now(UTC))
 
     async def reported(self, names: Sequence[ReplicaName]) -> tuple[ReportedEntry, ...]:
-        """Keeps the promise of core.measurement_port.ReportedHistory."""
+        """Keeps the promise of core.tuning.measurement_port.ReportedHistory."""
         safe = [name for name in names if _SAFE.fullmatch(name.job)]
         if self._watch is not None and safe:
             report = self._report_file(safe[-1])  # of the latest attempt: nobody writes into others

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainshed.core.package import Package
-from trainshed.regular_file import open_regular, write_regular
+from trainshed.core.supplies.package import Package
+from trainshed.disk.regular_file import open_regular, write_regular
 from trainshed.runtimes import install
 from trainshed.runtimes.folders import RuntimeFolders
 from trainshed.runtimes.progress import PipProgress

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from trainshed.core.package import file_name
-from trainshed.core.readiness import Readiness, ReadinessState
-from trainshed.core.runtime import Runtime, RuntimePhase
-from trainshed.core.verdict import Verdict
+from trainshed.core.jobs.readiness import Readiness, ReadinessState
+from trainshed.core.jobs.verdict import Verdict
+from trainshed.core.supplies.package import file_name
+from trainshed.core.supplies.runtime import Runtime, RuntimePhase
 from trainshed.preparation import Preparation
 from trainshed.runtimes.build import Build
 from trainshed.runtimes.recipe import EnvironmentRecipe

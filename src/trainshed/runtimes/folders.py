@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainshed.core.package import Package
-from trainshed.core.runtime import Runtime, RuntimePhase
+from trainshed.core.supplies.package import Package
+from trainshed.core.supplies.runtime import Runtime, RuntimePhase
 from trainshed.runtimes.recipe import EnvironmentRecipe
 
 _COMPLETE, _SETTLED = "complete", "settled"

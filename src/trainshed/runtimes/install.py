@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from trainshed.core.package import FREE, MOST_FILES, RATIO, UNPACKED, Package
+from trainshed.core.supplies.package import FREE, MOST_FILES, RATIO, UNPACKED, Package
 from trainshed.runtimes import tools
 from trainshed.runtimes.refusal import hostile, replaced
 

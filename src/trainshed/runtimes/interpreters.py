@@ -5,7 +5,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from trainshed.core.runtime import PLAIN
+from trainshed.core.supplies.runtime import PLAIN
 from trainshed.runtimes.recipe import Interpreter
 
 MINORS = range(8, 20)

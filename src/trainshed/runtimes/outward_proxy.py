@@ -3,8 +3,8 @@
     python -I -c ... HOST:PORT HOST ...        the operator's own places, which may be anywhere
 
 `Outward` (outward.py) starts it as a process of its own, which ends when its standard input is closed. Pip,
-the pip that it starts to build a package, and git all ask this process for connections, for redirects and
-for what packages require too. It resolves each name itself, asks `core/inward.py`, and connects to the
+the pip that it starts to build a package, and git all ask this process for connections, for redirects and for
+what packages require too. It resolves each name itself, asks `core/supplies/inward.py`, and connects to the
 addresses it asked about, so a name that means something else a moment later gains nothing.
 """
 
@@ -14,7 +14,7 @@ import os
 import sys
 from urllib.parse import urlsplit
 
-from trainshed.core.inward import inward
+from trainshed.core.supplies.inward import inward
 
 LONGEST_HEAD = 1 << 16  # bytes
 CONNECTING = 60.0  # seconds

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainshed.core.errors import NotFound, TrainshedError, Unavailable
-from trainshed.core.package import LARGEST, Package
-from trainshed.core.readiness import PreparationKind, PreparationProgress, Readiness, ReadinessState
-from trainshed.core.source_port import PackageSource
-from trainshed.core.verdict import Verdict
+from trainshed.core.jobs.readiness import PreparationKind, PreparationProgress, Readiness, ReadinessState
+from trainshed.core.jobs.verdict import Verdict
+from trainshed.core.supplies.package import LARGEST, Package
+from trainshed.core.supplies.source_port import PackageSource
 from trainshed.preparation import Preparation, Preparations, remember
 from trainshed.runtimes import tools
 from trainshed.runtimes.pins import COMING, KEPT, Pinned, Pins

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from trainshed.core.package import Package
+from trainshed.core.supplies.package import Package
 
 KEPT = 3600.0  # seconds a package stays that no job has any more: the next one like it need not be fetched
 COMING = 60.0  # ... where room is needed: one may just have come, and be pinned in a moment

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from trainshed.core.package import Package
-from trainshed.core.readiness import READY, Readiness
-from trainshed.core.runtime import PLAIN
+from trainshed.core.jobs.readiness import READY, Readiness
+from trainshed.core.supplies.package import Package
+from trainshed.core.supplies.runtime import PLAIN
 from trainshed.runtimes.rows import RuntimeRow
 
 _REGISTRIES = r"(?:[a-z0-9-]+-docker\.pkg\.dev/vertex-ai|gcr\.io/cloud-aiplatform)/training"

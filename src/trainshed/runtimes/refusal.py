@@ -2,9 +2,9 @@
 
 from trainshed.core.bucket import DiskFull
 from trainshed.core.errors import Exhausted, Forbidden, NotFound, TrainshedError, Unavailable
-from trainshed.core.layer_port import NotInstallable
-from trainshed.core.package import LARGEST, Package, split
-from trainshed.core.verdict import Cause, Verdict
+from trainshed.core.jobs.verdict import Cause, Verdict
+from trainshed.core.supplies.layer_port import NotInstallable
+from trainshed.core.supplies.package import LARGEST, Package, split
 
 
 class PackageRefused(NotInstallable):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.requirements import normal
+from trainshed.core.supplies.requirements import normal
 
 _FILE = Path(__file__).parents[1] / "data" / "runtimes.toml"
 _NAME = re.compile(r"[a-z0-9]+(?:[._/-][a-z0-9]+)*")

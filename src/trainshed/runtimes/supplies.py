@@ -1,4 +1,4 @@
-"""ImageSupplies: the promises of core.layer_port.Supplies, kept with the packages that runtimes fetch too.
+"""ImageSupplies: the promises of `Supplies`, kept with the packages that runtimes fetch too.
 
 What it lays out is shown to a container of the image, which installs it there with the image's own
 interpreter. Pip and setuptools are the server's own, lent for images that have none. It may assume that all
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainshed.core.layer_port import InstallKit
-from trainshed.core.package import Package
-from trainshed.core.readiness import Readiness
-from trainshed.core.requirements import normal
-from trainshed.core.verdict import Verdict
+from trainshed.core.jobs.readiness import Readiness
+from trainshed.core.jobs.verdict import Verdict
+from trainshed.core.supplies.layer_port import InstallKit
+from trainshed.core.supplies.package import Package
+from trainshed.core.supplies.requirements import normal
 from trainshed.runtimes import install, tools
 from trainshed.runtimes.indexes import Indexes, config_files, indexes, read_files
 from trainshed.runtimes.packages import Judge, Packages

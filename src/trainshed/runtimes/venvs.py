@@ -1,4 +1,4 @@
-"""Implements core.runtime_port.Runtimes with virtual environments under the home.
+"""Implements core.supplies.runtime_port.Runtimes with virtual environments under the home.
 
 The process backend asks it whether an environment is ready, and people ask it for lists. It knows in memory
 which environments are whole, so a ready one costs two look-ups. It alone works on its folder, and all calls
@@ -15,11 +15,12 @@ from pathlib import Path
 
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotFound, Unavailable
-from trainshed.core.job import Job
-from trainshed.core.package import Package
-from trainshed.core.readiness import PreparationKind, PreparationProgress, Readiness, ReadinessState
-from trainshed.core.requirements import normal
-from trainshed.core.runtime import (
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.readiness import PreparationKind, PreparationProgress, Readiness, ReadinessState
+from trainshed.core.jobs.verdict import Verdict
+from trainshed.core.supplies.package import Package
+from trainshed.core.supplies.requirements import normal
+from trainshed.core.supplies.runtime import (
     PLAIN,
     Runtime,
     RuntimeNeed,
@@ -28,7 +29,6 @@ from trainshed.core.runtime import (
     victims,
     with_below,
 )
-from trainshed.core.verdict import Verdict
 from trainshed.preparation import Preparations, remember
 from trainshed.runtimes import interpreters
 from trainshed.runtimes.build import Build, BuildFailed

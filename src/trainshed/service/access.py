@@ -1,8 +1,8 @@
 """Access of a job's programs: which variables they get, and whether a job's token is still valid.
 
 `control/jobs.py` calls `equip` for each launch. The API's request gate calls `principal` and `look` for each
-request. A token is valid while its job lasts and one minute longer. `core/permission.py` decides what it
-allows.
+request. A token is valid while its job lasts and one minute longer. `core/accounts/permission.py` decides
+what it allows.
 
 Answers from the store and from buckets are used again for five seconds, so that a program which sends
 thousands of objects does not cost thousands of queries. This module never writes, and never says who else has
@@ -14,16 +14,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
-from trainshed.core.access import MARK, JobTokens, bucket_env, lasts_until, told_env
+from trainshed.core.accounts.permission import Principal, principal_of_job
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Forbidden
 from trainshed.core.google import GoogleAccess, wants_google
-from trainshed.core.job import Job
-from trainshed.core.launch import Launch
-from trainshed.core.permission import Principal, principal_of_job
+from trainshed.core.jobs.access import MARK, JobTokens, bucket_env, lasts_until, told_env
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.remote_start import with_remote_secret
 from trainshed.core.ports import Clock, Store
-from trainshed.core.remote_start import with_remote_secret
 
 REMEMBERED = timedelta(seconds=5)
 MOST = 1000  # cached jobs, and as many cached buckets

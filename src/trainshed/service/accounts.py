@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
-from trainshed.core.account_token import token_text
-from trainshed.core.audit import AuditLog, AuditPage, AuditPlace, AuditQuery
-from trainshed.core.directory import (
+from trainshed.core.accounts.account_token import token_text
+from trainshed.core.accounts.audit import AuditLog, AuditPage, AuditPlace, AuditQuery
+from trainshed.core.accounts.directory import (
     AccessToken,
     Account,
     AccountChange,
@@ -25,8 +25,8 @@ from trainshed.core.directory import (
     digest_of,
     project_fault,
 )
+from trainshed.core.accounts.permission import Permission, Principal, PrincipalKind
 from trainshed.core.errors import Conflict, Forbidden, Invalid, Violation
-from trainshed.core.permission import Permission, Principal, PrincipalKind
 from trainshed.core.ports import Clock, DirectoryStore
 
 MOST_TITLE = 100  # characters

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from trainshed.core.errors import AlreadyExists, NotFound
-from trainshed.core.pareto import optimal_indexes
 from trainshed.core.query import Compare, Operator, QueryField
-from trainshed.core.study import Study, StudyKind, Trial
-from trainshed.core.study_end import best_trial
-from trainshed.core.study_port import StudyPage, StudyQuery
-from trainshed.core.suggestion_request import trial_result
+from trainshed.core.tuning.pareto import optimal_indexes
+from trainshed.core.tuning.study import Study, StudyKind, Trial
+from trainshed.core.tuning.study_end import best_trial
+from trainshed.core.tuning.study_port import StudyPage, StudyQuery
+from trainshed.core.tuning.suggestion_request import trial_result
 from trainshed.service.studies import StudyRequest, StudyService
 
 KINDS = (StudyKind.ASKED,)

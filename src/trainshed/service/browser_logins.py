@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from trainshed.core.directory import AccessToken, TokenRequest
+from trainshed.core.accounts.directory import AccessToken, TokenRequest
+from trainshed.core.accounts.permission import Principal
 from trainshed.core.errors import Exhausted, Forbidden, Invalid, NotFound, Violation
-from trainshed.core.permission import Principal
 from trainshed.service.accounts import AccountService
 from trainshed.service.tickets import Tickets
 

@@ -8,9 +8,9 @@ who has. Nothing else here knows of jobs.
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from trainshed.core.code import FolderManifest, Piece
-from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Invalid, Violation
+from trainshed.core.supplies.code import FolderManifest, Piece
+from trainshed.core.supplies.code_port import CodeStore
 
 
 @dataclass(slots=True)

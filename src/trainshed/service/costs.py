@@ -24,7 +24,7 @@ from trainshed.core.costs import (
     together,
 )
 from trainshed.core.day_use import NO_JOBS, DayUse, JobUses, UseField, UseQuery, open_uses
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.ports import Clock, Store
 from trainshed.core.prices import Prices
 

@@ -22,7 +22,7 @@ from trainshed.core.columns import (
 from trainshed.core.comparison import MOST_JOBS, Comparison, ComparisonRequest, compare
 from trainshed.core.event import Event, Reason
 from trainshed.core.graphs import GraphRange, JobGraphs
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.metrics import VALUE
 from trainshed.core.ports import Clock, MetricStore, Store
 from trainshed.core.query import AnyOf, Compare, Condition, JobQuery, Operator, QueryField

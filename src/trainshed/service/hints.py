@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from trainshed.core.job import Job
-from trainshed.core.study import Study
+from trainshed.core.jobs.job import Job
+from trainshed.core.tuning.study import Study
 
 REMEMBERED = 1024  # commits after which a listener that reconnects can still resume
 ANY_JOB = "-"  # whom a listener names that wants to hear of all that is measured

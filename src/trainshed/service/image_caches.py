@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from trainshed.core.errors import AlreadyExists, NotFound
-from trainshed.core.image_cache import CacheState, ImageCache, ImageCacheStore
 from trainshed.core.ports import Clock
+from trainshed.core.supplies.image_cache import CacheState, ImageCache, ImageCacheStore
 from trainshed.service.jobs import check_location
 
 

@@ -9,8 +9,11 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from trainshed.core.accounts.permission import Principal
 from trainshed.core.errors import Conflict, Forbidden, Invalid, NotFound, Violation
-from trainshed.core.image import (
+from trainshed.core.jobs.job import Job
+from trainshed.core.ports import Store
+from trainshed.core.supplies.image import (
     BuildRecipe,
     Image,
     ImageStep,
@@ -21,11 +24,8 @@ from trainshed.core.image import (
     project_in,
     refusal,
 )
-from trainshed.core.image_cache import ImageCache, holding
-from trainshed.core.image_port import ImageStore
-from trainshed.core.job import Job
-from trainshed.core.permission import Principal
-from trainshed.core.ports import Store
+from trainshed.core.supplies.image_cache import ImageCache, holding
+from trainshed.core.supplies.image_port import ImageStore
 from trainshed.service.wanted import wanted_by
 
 _ID = re.compile("(?:sha256:)?[0-9a-f]{4,64}")

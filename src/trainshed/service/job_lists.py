@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from trainshed.core.job import Job, JobState
+from trainshed.core.jobs.job import Job, JobState
 from trainshed.core.ledger import ResourceTime, uncounted_time
 from trainshed.core.query import JobQuery, QueryField
 from trainshed.service.jobs import JobService

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 
 
 class JobNotifier:

@@ -14,13 +14,13 @@ from datetime import datetime, timedelta
 
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, Violation
 from trainshed.core.event import Event, Reason, Severity, Waiting
-from trainshed.core.job import Job, JobSpec, JobState, Owner, OwnerKind, Status
+from trainshed.core.jobs.job import Job, JobSpec, JobState, Owner, OwnerKind, Status
+from trainshed.core.jobs.origin import Origin
+from trainshed.core.jobs.secret import JobSecrets, all_secrets
+from trainshed.core.jobs.secret_port import SecretStore
 from trainshed.core.ledger import Interval
-from trainshed.core.origin import Origin
 from trainshed.core.ports import Clock, JobPage, Operation, Store
 from trainshed.core.query import JobQuery
-from trainshed.core.secret import JobSecrets, all_secrets
-from trainshed.core.secret_port import SecretStore
 from trainshed.service.code import CodeService
 from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.named_secrets import NamedSecretService

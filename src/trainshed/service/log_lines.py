@@ -6,10 +6,10 @@
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.task_names import task_meant
 from trainshed.core.log_lines import FindQuery, FindStep, LineChoice, LinePage, LineQuery
 from trainshed.core.log_port import NumberedLogs
-from trainshed.core.task_names import task_meant
 
 
 @dataclass(frozen=True, slots=True)

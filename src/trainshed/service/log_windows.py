@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.logs import LogQuery
 from trainshed.core.ports import Store
 from trainshed.core.query import OLDEST_FIRST, AllOf, Compare, JobQuery, NotOf, Operator, QueryField

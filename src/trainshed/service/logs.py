@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from trainshed.core.event import Event
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.task_names import task_meant
 from trainshed.core.log_port import LogStore
 from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery, event_insert_id
 from trainshed.core.ports import Store
-from trainshed.core.study import Study
-from trainshed.core.task_names import task_meant
+from trainshed.core.tuning.study import Study
 from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.log_windows import ProjectJobs, log_windows
 from trainshed.service.trial_logs import TrialLogs

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from trainshed.core.job import Job, JobState
+from trainshed.core.jobs.job import Job, JobState
 from trainshed.core.metrics import (
     MetricQuery,
     Point,

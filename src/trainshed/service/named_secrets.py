@@ -7,8 +7,8 @@ returns a value. It never writes one anywhere but into the store.
 from dataclasses import dataclass
 
 from trainshed.core.errors import Invalid, NotFound, Violation
-from trainshed.core.job import JobSpec
-from trainshed.core.named_secret import (
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.jobs.named_secret import (
     MOST_VALUE,
     NAME_RULE,
     NamedSecret,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trainshed.core.metrics import RunReading
-from trainshed.core.node_use import NodeState, NodeUse, node_states
 from trainshed.core.ports import Backend, Store
+from trainshed.core.queue.node_use import NodeState, NodeUse, node_states
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from trainshed.core.errors import Exhausted, Invalid, NotFound, TrainshedError, Violation
+from trainshed.core.jobs.secret_port import SecretStore
 from trainshed.core.notice import (
     MOST_OWN,
     ChannelFigures,
@@ -24,7 +25,6 @@ from trainshed.core.notice import (
 from trainshed.core.notice_message import new_secret
 from trainshed.core.notice_port import CarrierAnswer, Delivery, NoticeCarrier, NoticeStore
 from trainshed.core.ports import Clock
-from trainshed.core.secret_port import SecretStore
 
 EVERYWHERE = "-"  # in place of a project: the whole server
 SECRET_BYTES = 32

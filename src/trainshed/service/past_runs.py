@@ -1,4 +1,4 @@
-"""Looks up earlier runs of jobs: from them `core/foresee.py` knows how long such jobs take.
+"""Looks up earlier runs of jobs: from them `core/explain/foresee.py` knows how long such jobs take.
 
 `service/why.py` and `service/queue.py` call it. It reads the store a bounded number of times.
 """
@@ -6,8 +6,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from trainshed.core.history import History, history_of
-from trainshed.core.job import Job, JobState
+from trainshed.core.explain.history import History, history_of
+from trainshed.core.jobs.job import Job, JobState
 from trainshed.core.ports import Store
 from trainshed.core.query import AllOf, AnyOf, Compare, Condition, JobQuery, Operator, QueryField
 

@@ -12,19 +12,19 @@ from datetime import datetime
 from typing import TypeAlias
 
 from trainshed.core.errors import Conflict, Exhausted, NotFound
-from trainshed.core.persistent_resource import (
+from trainshed.core.ports import Backend, Clock, Operation, Store
+from trainshed.core.queue.persistent_resource import (
     PersistentResource,
     PersistentResourceStore,
     is_free,
     reservable,
 )
-from trainshed.core.place import EPSILON, Room, needs, total
-from trainshed.core.ports import Backend, Clock, Operation, Store
-from trainshed.core.quota import TRAINING_METRIC, metric
-from trainshed.core.share import ROOT, UNDIVIDED, in_amount
-from trainshed.core.share_use import ShareUse, capacities
-from trainshed.core.study import Study
-from trainshed.core.study_port import StudyStore
+from trainshed.core.queue.place import EPSILON, Room, needs, total
+from trainshed.core.queue.quota import TRAINING_METRIC, metric
+from trainshed.core.queue.share import ROOT, UNDIVIDED, in_amount
+from trainshed.core.queue.share_use import ShareUse, capacities
+from trainshed.core.tuning.study import Study
+from trainshed.core.tuning.study_port import StudyStore
 from trainshed.service.jobs import check_location, new_id
 from trainshed.service.reserved_shares import ReservedShares
 

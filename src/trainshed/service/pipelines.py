@@ -8,7 +8,7 @@ alone (`core/model.py`); people may get and delete them. Nothing here touches th
 from dataclasses import dataclass, replace
 
 from trainshed.core.errors import AlreadyExists, NotFound
-from trainshed.core.job import Job, Owner, OwnerKind
+from trainshed.core.jobs.job import Job, Owner, OwnerKind
 from trainshed.core.model import Model, ModelPage, ModelQuery, ModelStore
 from trainshed.core.ports import Clock, Operation
 from trainshed.service.jobs import JobRequest, JobService, new_id

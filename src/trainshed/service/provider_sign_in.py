@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote
 
-from trainshed.core.directory import AccessToken, Account, Directory, digest_of
+from trainshed.core.accounts.directory import AccessToken, Account, Directory, digest_of
+from trainshed.core.accounts.oidc import IdentityProvider, ProvidedPerson, SignInAttempt
+from trainshed.core.accounts.sign_in_rules import signed_in, with_session
 from trainshed.core.errors import Forbidden
-from trainshed.core.oidc import IdentityProvider, ProvidedPerson, SignInAttempt
-from trainshed.core.sign_in_rules import signed_in, with_session
 from trainshed.service.accounts import AccountService
 from trainshed.service.sign_in import BrowserSession, SignInService
 

@@ -12,21 +12,21 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 
-from trainshed.core.admit import in_turn
 from trainshed.core.event import Waiting
-from trainshed.core.explanation import Eta, World
-from trainshed.core.fleet import Fit
-from trainshed.core.foresee import PASSERS, foresee_several
-from trainshed.core.job import Job
-from trainshed.core.machine import Catalogue
-from trainshed.core.place import Amount, needs, total
+from trainshed.core.explain.explanation import Eta, World
+from trainshed.core.explain.foresee import PASSERS, foresee_several
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.readiness import PreparationProgress
 from trainshed.core.ports import Backend, Clock, Store
-from trainshed.core.queue_order import QueueOrder
-from trainshed.core.queue_walk import ALL, QueuePlace, following, walk
-from trainshed.core.readiness import PreparationProgress
-from trainshed.core.shape import Sites, order
-from trainshed.core.share import ShareTree
-from trainshed.core.snapshot import snapshot_of
+from trainshed.core.queue.admit import in_turn
+from trainshed.core.queue.fleet import Fit
+from trainshed.core.queue.machine import Catalogue
+from trainshed.core.queue.place import Amount, needs, total
+from trainshed.core.queue.queue_order import QueueOrder
+from trainshed.core.queue.queue_walk import ALL, QueuePlace, following, walk
+from trainshed.core.queue.shape import Sites, order
+from trainshed.core.queue.share import ShareTree
+from trainshed.core.queue.snapshot import snapshot_of
 from trainshed.service.past_runs import PastRuns
 
 FORESEEN = 50  # jobs: the start of those behind them is too far to be seen

@@ -7,14 +7,14 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from trainshed.core.fleet import Node
-from trainshed.core.job import Job
-from trainshed.core.place import needs
+from trainshed.core.jobs.job import Job
 from trainshed.core.ports import Backend, Store
-from trainshed.core.quota import ShareQuota, quotas
-from trainshed.core.share import UNDIVIDED, ShareTree
-from trainshed.core.share_use import capacities
-from trainshed.core.snapshot import is_waiting
+from trainshed.core.queue.fleet import Node
+from trainshed.core.queue.place import needs
+from trainshed.core.queue.quota import ShareQuota, quotas
+from trainshed.core.queue.share import UNDIVIDED, ShareTree
+from trainshed.core.queue.share_use import capacities
+from trainshed.core.queue.snapshot import is_waiting
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.job import Job
-from trainshed.core.persistent_resource import PersistentResource, too_small, with_resources
-from trainshed.core.share import ShareTree
+from trainshed.core.jobs.job import Job
+from trainshed.core.queue.persistent_resource import PersistentResource, too_small, with_resources
+from trainshed.core.queue.share import ShareTree
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from trainshed.core.bucket import check_new_bucket_name
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Invalid, NotFound, TrainshedError
 from trainshed.core.event import Event, Reason, Severity
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.view import ROOT, S3, SCHEME, address
 
 _FIELD = "jobSpec.baseOutputDirectory"  # in which a customJob names the output

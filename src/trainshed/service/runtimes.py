@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
-from trainshed.core import requirements
+from trainshed.core.accounts.permission import Principal
 from trainshed.core.errors import Conflict, Invalid, NotFound, Violation
-from trainshed.core.job import Job
-from trainshed.core.permission import Principal
+from trainshed.core.jobs.job import Job
 from trainshed.core.ports import Store
-from trainshed.core.runtime import Runtime, RuntimePhase, WarmInterpreter, with_below
-from trainshed.core.runtime_port import RuntimeStore
+from trainshed.core.supplies import requirements
+from trainshed.core.supplies.runtime import Runtime, RuntimePhase, WarmInterpreter, with_below
+from trainshed.core.supplies.runtime_port import RuntimeStore
 from trainshed.service.wanted import wanted_by
 
 PACE = 0.5  # seconds between two looks at a build that is followed

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainshed.core.errors import Exhausted
-from trainshed.core.fleet import Fit
-from trainshed.core.job import Job
-from trainshed.core.place import needs, ways
+from trainshed.core.jobs.job import Job
 from trainshed.core.ports import Backend
-from trainshed.core.quota import TRAINING_METRIC, metric
-from trainshed.core.share import GPUS, ShareTree, in_amount
-from trainshed.core.share_use import ShareUse
+from trainshed.core.queue.fleet import Fit
+from trainshed.core.queue.place import needs, ways
+from trainshed.core.queue.quota import TRAINING_METRIC, metric
+from trainshed.core.queue.share import GPUS, ShareTree, in_amount
+from trainshed.core.queue.share_use import ShareUse
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from trainshed.core.errors import Forbidden
 from trainshed.core.ports import ShareStore
-from trainshed.core.share import ShareTree
-from trainshed.core.share_report import ShareRow
+from trainshed.core.queue.share import ShareTree
+from trainshed.core.queue.share_report import ShareRow
 
 
 @dataclass(slots=True)

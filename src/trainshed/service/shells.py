@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from trainshed.core.accounts.permission import Permission, Principal, Resource, allowed
 from trainshed.core.errors import Conflict, Exhausted, Forbidden, NotFound
-from trainshed.core.hold import held_until
-from trainshed.core.job import Job
+from trainshed.core.jobs.hold import held_until
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.replica import Phase, Replica
 from trainshed.core.names import RunKey
-from trainshed.core.permission import Permission, Principal, Resource, allowed
 from trainshed.core.ports import Clock, PresentRights, Store
-from trainshed.core.replica import Phase, Replica
 from trainshed.core.shell_port import Screen, Shells, Terminal
 from trainshed.service.tickets import Tickets
 

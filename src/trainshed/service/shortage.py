@@ -5,11 +5,11 @@
 
 from dataclasses import dataclass
 
-from trainshed.core.fleet import Fit
-from trainshed.core.job import JobSpec
-from trainshed.core.limits import without_gpus
-from trainshed.core.place import Room, ways
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.jobs.limits import without_gpus
 from trainshed.core.ports import Backend
+from trainshed.core.queue.fleet import Fit
+from trainshed.core.queue.place import Room, ways
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from trainshed.core.permission import Principal
+from trainshed.core.accounts.permission import Principal
 from trainshed.core.ports import Authenticator, Clock, SessionSigner
 from trainshed.service.tickets import Tickets
 

@@ -1,4 +1,4 @@
-"""Python packages from buckets: keeps the promises of `core.source_port.PackageSource` over any `Buckets`.
+"""Python packages from buckets: keeps the promises of `PackageSource` over any `Buckets`.
 
 `runtimes/packages.py` calls it. The scheme of an address selects the buckets; the job's project decides
 whether it may read them. It follows no redirect and opens no connection itself.
@@ -14,8 +14,8 @@ from pathlib import Path
 from trainshed.core.bucket import DiskFull, ObjectInfo
 from trainshed.core.bucket_port import Bucket, Buckets
 from trainshed.core.errors import Exhausted, Forbidden, Invalid, Unavailable, Violation
-from trainshed.core.package import split
-from trainshed.core.source_port import Fetched, SourceFacts
+from trainshed.core.supplies.package import split
+from trainshed.core.supplies.source_port import Fetched, SourceFacts
 
 _TOGETHER = 1 << 20  # bytes hashed and written at once, in a thread
 

@@ -6,10 +6,10 @@
 from dataclasses import dataclass
 
 from trainshed.core.errors import Conflict, NotFound
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.replica import Phase
+from trainshed.core.jobs.stacks import MOST_REPLICAS, StackDump, StackGroup, grouped, spread
 from trainshed.core.ports import Store
-from trainshed.core.replica import Phase
-from trainshed.core.stacks import MOST_REPLICAS, StackDump, StackGroup, grouped, spread
 from trainshed.core.stats_port import Stacks
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, Violation
-from trainshed.core.job import JobSpec
-from trainshed.core.measurement_port import MakePrintedMetrics
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.jobs.secret import JobSecrets
+from trainshed.core.jobs.secret_port import SecretStore
 from trainshed.core.ports import Clock, Operation
-from trainshed.core.search_space import TrialPoint
-from trainshed.core.secret import JobSecrets
-from trainshed.core.secret_port import SecretStore
-from trainshed.core.study import (
+from trainshed.core.tuning.measurement_port import MakePrintedMetrics
+from trainshed.core.tuning.search_space import TrialPoint
+from trainshed.core.tuning.study import (
     ONE_TRIAL,
     Study,
     StudyKind,
@@ -27,7 +27,7 @@ from trainshed.core.study import (
     Trial,
     next_number,
 )
-from trainshed.core.study_port import StudyPage, StudyQuery, StudyStore
+from trainshed.core.tuning.study_port import StudyPage, StudyQuery, StudyStore
 from trainshed.service.jobs import TRIES, check_location, new_id
 
 Change = Callable[[Study], Study]

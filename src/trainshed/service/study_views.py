@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from trainshed.core.errors import Conflict, NotFound
-from trainshed.core.job import Job
-from trainshed.core.pareto import optimal_indexes
+from trainshed.core.jobs.job import Job
 from trainshed.core.ports import Clock, Store
-from trainshed.core.study import Study, Trial, TrialState
-from trainshed.core.study_analysis import StudyAnalysis, analyse
-from trainshed.core.study_port import StudyStore
-from trainshed.core.trial_outline import StudyFigures, TrialOrder, TrialOutline, TrialPage, TrialQuery
+from trainshed.core.tuning.pareto import optimal_indexes
+from trainshed.core.tuning.study import Study, Trial, TrialState
+from trainshed.core.tuning.study_analysis import StudyAnalysis, analyse
+from trainshed.core.tuning.study_port import StudyStore
+from trainshed.core.tuning.trial_outline import StudyFigures, TrialOrder, TrialOutline, TrialPage, TrialQuery
 
 LARGE = 2000  # trials: from here on an analysis may be a little old
 PATIENCE = timedelta(seconds=10)

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from trainshed.core.job import Job, Owner, OwnerKind
-from trainshed.core.secret_port import SecretStore
-from trainshed.core.study import Study, StudyKind, Trial
-from trainshed.core.trial_job import trial_origin, trial_spec, trial_title
+from trainshed.core.jobs.job import Job, Owner, OwnerKind
+from trainshed.core.jobs.secret_port import SecretStore
+from trainshed.core.tuning.study import Study, StudyKind, Trial
+from trainshed.core.tuning.trial_job import trial_origin, trial_spec, trial_title
 from trainshed.service.jobs import JobRequest, JobService
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from trainshed.core.job import FINAL, Job, Owner, OwnerKind
+from trainshed.core.jobs.job import FINAL, Job, Owner, OwnerKind
 from trainshed.core.ports import Store
 from trainshed.core.query import OLDEST_FIRST, AllOf, AnyOf, Compare, JobQuery, Operator, QueryField
-from trainshed.core.study import Study
-from trainshed.core.study_port import StudyStore
+from trainshed.core.tuning.study import Study
+from trainshed.core.tuning.study_port import StudyStore
 
 MOST = 1000  # jobs of one page
 LATE = timedelta(seconds=60)  # after its end a job may still have lines

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from weakref import WeakValueDictionary
 
-from trainshed.core.advance import completed, infeasible
-from trainshed.core.early_stop import early_stops
 from trainshed.core.errors import Conflict, Invalid, NotFound, Violation
-from trainshed.core.given_trial import GivenTrial
-from trainshed.core.measurement import Measurement
 from trainshed.core.ports import Clock
-from trainshed.core.study import Study, StudyState, StudyStopping, Trial, TrialState, next_number
-from trainshed.core.study_end import room_left, study_end
-from trainshed.core.study_port import StudyStore
-from trainshed.core.suggestion_port import Suggester
-from trainshed.core.suggestion_request import suggestion_request
-from trainshed.core.told_measurement import joined, placed
+from trainshed.core.tuning.advance import completed, infeasible
+from trainshed.core.tuning.early_stop import early_stops
+from trainshed.core.tuning.given_trial import GivenTrial
+from trainshed.core.tuning.measurement import Measurement
+from trainshed.core.tuning.study import Study, StudyState, StudyStopping, Trial, TrialState, next_number
+from trainshed.core.tuning.study_end import room_left, study_end
+from trainshed.core.tuning.study_port import StudyStore
+from trainshed.core.tuning.suggestion_port import Suggester
+from trainshed.core.tuning.suggestion_request import suggestion_request
+from trainshed.core.tuning.told_measurement import joined, placed
 from trainshed.service.jobs import TRIES
 
 ASKED_FOR = "Its end was asked for."

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from trainshed.core.job import Job
-from trainshed.core.permission import Principal
-from trainshed.core.refusal import UNNAMED
+from trainshed.core.accounts.permission import Principal
+from trainshed.core.jobs.job import Job
+from trainshed.core.queue.refusal import UNNAMED
 
 
 def wanted_by(what: str, jobs: Sequence[Job], principal: Principal) -> str:

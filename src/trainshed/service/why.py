@@ -12,17 +12,17 @@ from datetime import datetime
 from itertools import takewhile
 from typing import TypeAlias
 
-from trainshed.core.admit import in_turn
 from trainshed.core.event import Waiting
-from trainshed.core.explanation import NEWEST, Explanation, Ground, World
-from trainshed.core.fleet import Fit
-from trainshed.core.job import Job
-from trainshed.core.machine import Catalogue
+from trainshed.core.explain.explanation import NEWEST, Explanation, Ground, World
+from trainshed.core.explain.why import explain
+from trainshed.core.jobs.job import Job
 from trainshed.core.ports import Backend, Clock, Store
-from trainshed.core.shape import Sites
-from trainshed.core.share import ShareTree
-from trainshed.core.snapshot import Snapshot, is_waiting, snapshot_of
-from trainshed.core.why import explain
+from trainshed.core.queue.admit import in_turn
+from trainshed.core.queue.fleet import Fit
+from trainshed.core.queue.machine import Catalogue
+from trainshed.core.queue.shape import Sites
+from trainshed.core.queue.share import ShareTree
+from trainshed.core.queue.snapshot import Snapshot, is_waiting, snapshot_of
 from trainshed.service.jobs import JobRequest, check_location
 from trainshed.service.named_secrets import NamedSecretService
 from trainshed.service.past_runs import PastRuns

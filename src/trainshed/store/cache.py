@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TypeAlias
 
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.store.codec import dump_plain
 
 BUDGET = 4_000_000  # roughly bytes: about a thousand small jobs

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from trainshed.core.errors import Unavailable
-from trainshed.sqlite_files import page_fault, reading
+from trainshed.disk.sqlite_files import page_fault, reading
 from trainshed.store.ownership import check_owner
 
 MAGIC = b"SQLite format 3\0"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from trainshed.core.errors import AlreadyExists, NotFound
-from trainshed.core.image_cache import ImageCache
+from trainshed.core.supplies.image_cache import ImageCache
 from trainshed.store.codec import dumps, loads, write_time
 from trainshed.store.connection import SqlConnection, SqlIntegrityError, insert_into
 from trainshed.store.tables import IMAGE_CACHES

@@ -7,7 +7,7 @@ Only the event loop's thread calls it. It reads and writes nothing else.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.store.cache import Decoded
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, cast
 
-from trainshed.core.job import Job, JobState
+from trainshed.core.jobs.job import Job, JobState
 from trainshed.core.ledger import ResourceTime
 from trainshed.core.ports import JobPage
 from trainshed.core.query import CUSTOM_JOB, JobQuery, QueryField, is_searching

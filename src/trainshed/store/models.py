@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainshed.core.errors import AlreadyExists, NotFound
-from trainshed.core.job import PIPELINE, Job, JobState, Status
+from trainshed.core.jobs.job import PIPELINE, Job, JobState, Status
 from trainshed.core.model import Model, ModelPage, ModelQuery, model_of
 from trainshed.core.ports import Operation
 from trainshed.store.codec import dump_plain, read_time, write_time

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from trainshed.core.errors import AlreadyExists, NotFound, Unavailable
-from trainshed.core.named_secret import NamedSecret, is_name
+from trainshed.core.jobs.named_secret import NamedSecret, is_name
 from trainshed.store.codec import dumps, loads
 from trainshed.store.secret_cipher import SEALED, SecretCipher, write_whole
 
@@ -25,7 +25,7 @@ _LONGEST = 200  # characters of a folder's name
 
 
 class NamedSecretFiles:
-    """Implements `core.named_secret.NamedSecretStore`. `reseal_others` seals what else the cipher sealed."""
+    """Implements `core.jobs.named_secret.NamedSecretStore`. `reseal_others` seals the rest anew."""
 
     def __init__(self, folder: Path, cipher: SecretCipher, reseal_others: Callable[[], int]) -> None:
         self._folder, self._cipher, self._reseal_others = folder, cipher, reseal_others

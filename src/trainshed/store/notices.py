@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from trainshed.core.errors import AlreadyExists, Exhausted, NotFound
 from trainshed.core.event import Event
-from trainshed.core.job import Job, Status
+from trainshed.core.jobs.job import Job, Status
 from trainshed.core.notice import (
     GIVEN_UP_AFTER,
     MOST_CHANNELS,

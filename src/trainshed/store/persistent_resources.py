@@ -3,8 +3,8 @@
 from typing import Any
 
 from trainshed.core.errors import AlreadyExists, NotFound
-from trainshed.core.persistent_resource import PersistentResource
 from trainshed.core.ports import Operation
+from trainshed.core.queue.persistent_resource import PersistentResource
 from trainshed.store.codec import dumps, loads, write_time
 from trainshed.store.connection import SqlConnection, SqlIntegrityError, insert_into
 from trainshed.store.rows import operation_values

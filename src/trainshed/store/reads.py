@@ -7,7 +7,7 @@ row; who asks for it gets Unavailable with its name (`unreadable.py`).
 from collections.abc import Callable, Iterable, Mapping
 
 from trainshed.core.event import Event
-from trainshed.core.job import FINAL, Job, JobState
+from trainshed.core.jobs.job import FINAL, Job, JobState
 from trainshed.core.ledger import Interval
 from trainshed.core.ports import Operation
 from trainshed.store.cache import Decoded

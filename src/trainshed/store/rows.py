@@ -10,12 +10,12 @@ from functools import lru_cache
 from typing import Any, cast
 
 from trainshed.core.event import Event, Reason, Severity
-from trainshed.core.job import Job, JobSpec, Owner, Status
+from trainshed.core.jobs.job import Job, JobSpec, Owner, Status
+from trainshed.core.jobs.origin import Origin
+from trainshed.core.jobs.replica import Exit
 from trainshed.core.ledger import Interval, TimeClass
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.origin import Origin
 from trainshed.core.ports import Operation
-from trainshed.core.replica import Exit
 from trainshed.store.cache import Decoded
 from trainshed.store.codec import dump_plain, dumps, loads, read_time, write_time
 from trainshed.store.tables import EVENTS, INTERVALS

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trainshed.core.errors import Unavailable
-from trainshed.folder_sync import write_durably
+from trainshed.disk.folder_sync import write_durably
 
 SEALED = "sealed"  # the field of a file that has what `seal` returned
 _KEPT = 2  # keys after a rotation: a backup may have begun before it

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from trainshed.core.errors import Unavailable
-from trainshed.core.secret import JobSecrets
+from trainshed.core.jobs.secret import JobSecrets
 from trainshed.store.secret_cipher import SEALED, SecretCipher, write_whole
 
 _ENDING = ".json"
 
 
 class SecretFiles:
-    """Implements `core.secret_port.SecretStore`."""
+    """Implements `core.jobs.secret_port.SecretStore`."""
 
     def __init__(self, folder: Path, cipher: SecretCipher) -> None:
         self._folder, self._cipher = folder, cipher

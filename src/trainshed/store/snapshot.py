@@ -5,8 +5,8 @@ from contextlib import closing
 from pathlib import Path
 
 from trainshed.core.errors import Unavailable
-from trainshed.sqlite_copy import copy_database
-from trainshed.sqlite_files import reading
+from trainshed.disk.sqlite_copy import copy_database
+from trainshed.disk.sqlite_files import reading
 
 
 def copy_jobs(path: Path, into: Path) -> int:

@@ -17,13 +17,13 @@ from typing import Any
 from trainshed.core.day_use import DayUse, JobUses, UseQuery
 from trainshed.core.errors import Conflict, NotFound, Unavailable
 from trainshed.core.event import Event
-from trainshed.core.image_cache import ImageCache
-from trainshed.core.job import Job, JobState, Status
+from trainshed.core.jobs.job import Job, JobState, Status
 from trainshed.core.ledger import Interval, ResourceTime
 from trainshed.core.model import Model, ModelPage, ModelQuery
-from trainshed.core.persistent_resource import PersistentResource
 from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import JobQuery, QueryField
+from trainshed.core.queue.persistent_resource import PersistentResource
+from trainshed.core.supplies.image_cache import ImageCache
 from trainshed.store import day_uses, image_caches, lists, models, persistent_resources, reads, writes
 from trainshed.store.cache import Decoded, OriginReaders
 from trainshed.store.connection import SqlConnection, SqlError

@@ -14,7 +14,7 @@ from pathlib import Path
 from stat import S_IMODE
 
 from trainshed.core.errors import Unavailable
-from trainshed.sqlite_files import SqliteFiles
+from trainshed.disk.sqlite_files import SqliteFiles
 from trainshed.store.connection import SqlConnection, SqlError, translated
 from trainshed.store.damage import check_content, check_file, damaged
 from trainshed.store.lock import FileLock

@@ -1,6 +1,6 @@
 """SQL for studies and trials: one row each. Fields that no query uses are in its JSON.
 
-`SqlStudyStore` implements `core.study_port.StudyStore` with the threads of `SqlStore`, which makes it.
+`SqlStudyStore` implements `core.tuning.study_port.StudyStore` with the threads of `SqlStore`, which makes it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,9 +9,9 @@ from typing import Any
 
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.ports import Operation
-from trainshed.core.study import Study, StudyState, Trial
-from trainshed.core.study_port import StudyPage, StudyQuery
-from trainshed.core.trial_outline import StudyFigures, TrialOutline, TrialPage, TrialQuery
+from trainshed.core.tuning.study import Study, StudyState, Trial
+from trainshed.core.tuning.study_port import StudyPage, StudyQuery
+from trainshed.core.tuning.trial_outline import StudyFigures, TrialOutline, TrialPage, TrialQuery
 from trainshed.store.codec import dump_plain, dumps, loads, write_time
 from trainshed.store.conditions import to_sql
 from trainshed.store.connection import SqlConnection, SqlIntegrityError, insert_into

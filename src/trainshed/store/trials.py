@@ -6,8 +6,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainshed.core.study import Study, Trial, TrialState
-from trainshed.core.trial_outline import (
+from trainshed.core.tuning.study import Study, Trial, TrialState
+from trainshed.core.tuning.trial_outline import (
     StudyFigures,
     TrialOrder,
     TrialOutline,

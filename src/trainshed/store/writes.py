@@ -10,7 +10,7 @@ from typing import Any
 from trainshed.core.day_use import day_uses
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.event import Event
-from trainshed.core.job import Job, JobSpec, Status
+from trainshed.core.jobs.job import Job, JobSpec, Status
 from trainshed.core.ledger import account
 from trainshed.core.ports import Operation
 from trainshed.store import models, notices, reads

@@ -10,10 +10,10 @@ from typing import assert_never
 
 import numpy as np
 
-from trainshed.core import grid
 from trainshed.core.errors import Invalid
-from trainshed.core.search_space import TrialPoint
-from trainshed.core.suggestion_port import Algorithm, NoiseLevel, SuggestionRequest, point_key
+from trainshed.core.tuning import grid
+from trainshed.core.tuning.search_space import TrialPoint
+from trainshed.core.tuning.suggestion_port import Algorithm, NoiseLevel, SuggestionRequest, point_key
 from trainshed.suggest.bandit import bandit_rows
 from trainshed.suggest.cma_es import cma_rows
 from trainshed.suggest.encoding import Floats

@@ -1,11 +1,11 @@
 """Trials of earlier studies as further observations, on the scale of the study that asks.
 
-`bandit.py` calls it. Earlier values come on a scale of their own (`core/earlier_trials.py`). What a model of
-them predicts at the points of finished trials says how the scales belong together: a value is a shift plus a
-factor times the earlier value. Where that explains too little of what was measured, the earlier trials are
-left out: a study of something else costs a few trials, not the search. Near the best trial the study soon
-knows better itself. With several objectives, whose weights differ from trial to trial, earlier trials only
-give the first points.
+`bandit.py` calls it. Earlier values come on a scale of their own (`core/tuning/earlier_trials.py`). What a
+model of them predicts at the points of finished trials says how the scales belong together: a value is a
+shift plus a factor times the earlier value. Where that explains too little of what was measured, the earlier
+trials are left out: a study of something else costs a few trials, not the search. Near the best trial the
+study soon knows better itself. With several objectives, whose weights differ from trial to trial, earlier
+trials only give the first points.
 """
 
 import numpy as np

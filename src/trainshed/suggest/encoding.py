@@ -13,7 +13,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from trainshed.core.search_space import (
+from trainshed.core.tuning.search_space import (
     Parameter,
     ParameterKind,
     Scale,

@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint
-from trainshed.core.suggestion_port import (
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint
+from trainshed.core.tuning.suggestion_port import (
     Algorithm,
     NoiseLevel,
     Objective,

@@ -1,4 +1,4 @@
-"""The adapter of `core.suggestion_port.Suggester`: it computes in a process of its own.
+"""The adapter of `core.tuning.suggestion_port.Suggester`: it computes in a process of its own.
 
 The process is started at the first ask and kept. It is ended when nobody has asked for a while, and at the
 close. It also ends by itself when this process is gone. One that hangs or dies is killed and replaced, and
@@ -14,8 +14,8 @@ import sys
 from collections.abc import Sequence
 
 from trainshed.core.errors import Invalid, Unavailable
-from trainshed.core.search_space import TrialPoint
-from trainshed.core.suggestion_port import SuggestionRequest
+from trainshed.core.tuning.search_space import TrialPoint
+from trainshed.core.tuning.suggestion_port import SuggestionRequest
 from trainshed.suggest.message import read_answer, request_line
 from trainshed.suggest.random_search import random_points
 

@@ -8,8 +8,8 @@ import random
 from collections.abc import Sequence
 from typing import assert_never
 
-from trainshed.core import grid
-from trainshed.core.search_space import (
+from trainshed.core.tuning import grid
+from trainshed.core.tuning.search_space import (
     Parameter,
     ParameterKind,
     Scale,
@@ -17,7 +17,7 @@ from trainshed.core.search_space import (
     TrialPoint,
     applies,
 )
-from trainshed.core.suggestion_port import Algorithm, NoiseLevel, SuggestionRequest, point_key
+from trainshed.core.tuning.suggestion_port import Algorithm, NoiseLevel, SuggestionRequest, point_key
 
 _DRAWS = 200
 _MOST_WALKED = 100_000

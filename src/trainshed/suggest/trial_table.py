@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trainshed.core.search_space import TrialPoint
-from trainshed.core.suggestion_port import Objective, SuggestionRequest, TrialResult, point_key
+from trainshed.core.tuning.search_space import TrialPoint
+from trainshed.core.tuning.suggestion_port import Objective, SuggestionRequest, TrialResult, point_key
 from trainshed.suggest.encoding import Encoding, Floats
 
 Key = tuple[tuple[str, float | int | str], ...]

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from trainshed.core.errors import Conflict, Exhausted, Unavailable
-from trainshed.core.fleet import Admission, Node
-from trainshed.core.job import JobSpec
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.readiness import PreparationProgress, Readiness, together
+from trainshed.core.jobs.replica import Exit, Handle, Observation, Sight
+from trainshed.core.jobs.stacks import ProcessStack, StackDump, StackFrame, ThreadStack
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Capabilities, Clock, RunFiles, Sink
-from trainshed.core.readiness import PreparationProgress, Readiness, together
-from trainshed.core.replica import Exit, Handle, Observation, Sight
-from trainshed.core.runtime import RuntimeNeed
+from trainshed.core.queue.fleet import Admission, Node
 from trainshed.core.shell_port import Shells
-from trainshed.core.stacks import ProcessStack, StackDump, StackFrame, ThreadStack
 from trainshed.core.stats_port import Stacks, Stats
+from trainshed.core.supplies.runtime import RuntimeNeed
 from trainshed.testing.program import Program, read_program
 from trainshed.testing.runtimes import FakeRuntimes
 

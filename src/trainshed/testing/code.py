@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from trainshed.core.code import FolderManifest, Header, Mode, Piece, refuse_links
 from trainshed.core.errors import Invalid, NotFound, Unavailable, Violation
 from trainshed.core.ports import Clock
+from trainshed.core.supplies.code import FolderManifest, Header, Mode, Piece, refuse_links
 
 _DAY = timedelta(days=1)
 

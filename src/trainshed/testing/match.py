@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 from trainshed.core import query
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.query import (
     CUSTOM_JOB,
     Compare,

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from trainshed.core.replica import Exit
+from trainshed.core.jobs.replica import Exit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from trainshed.core.errors import Unavailable
-from trainshed.core.readiness import (
+from trainshed.core.jobs.readiness import (
     READY,
     PreparationKind,
     PreparationProgress,
     Readiness,
     ReadinessState,
 )
-from trainshed.core.runtime import RuntimeNeed
-from trainshed.core.verdict import Cause, Verdict
+from trainshed.core.jobs.verdict import Cause, Verdict
+from trainshed.core.supplies.runtime import RuntimeNeed
 
 BROKEN = Readiness(
     standing=ReadinessState.FAILED,

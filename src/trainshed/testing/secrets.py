@@ -1,6 +1,6 @@
 """A secret store in memory that keeps the promises of its port, but for surviving the process."""
 
-from trainshed.core.secret import JobSecrets
+from trainshed.core.jobs.secret import JobSecrets
 
 
 class MemorySecrets:

@@ -14,14 +14,14 @@ from datetime import datetime
 from trainshed.core.day_use import DayUse, JobUses, UseQuery, added_up, day_uses
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.event import Event
-from trainshed.core.image_cache import ImageCache
-from trainshed.core.job import Job, JobSpec, JobState, Status
+from trainshed.core.jobs.job import Job, JobSpec, JobState, Status
 from trainshed.core.ledger import Interval, ResourceTime, account, resource_time
 from trainshed.core.model import Model, ModelPage, ModelQuery, model_of
 from trainshed.core.notice import notices_of
-from trainshed.core.persistent_resource import PersistentResource
 from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import NEWEST_FIRST, Compare, JobQuery, Operator, QueryField
+from trainshed.core.queue.persistent_resource import PersistentResource
+from trainshed.core.supplies.image_cache import ImageCache
 from trainshed.testing.match import is_asked, matches, place, stored_time, value_of
 from trainshed.testing.notices import MemoryNoticeStore
 

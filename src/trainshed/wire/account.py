@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 from itertools import groupby
 
-from trainshed.core.audit import AuditRow
-from trainshed.core.directory import (
+from trainshed.core.accounts.audit import AuditRow
+from trainshed.core.accounts.directory import (
     AccessToken,
     Account,
     AccountChange,
@@ -16,7 +16,7 @@ from trainshed.core.directory import (
     RoleGrant,
     TokenRequest,
 )
-from trainshed.core.role import Role
+from trainshed.core.accounts.role import Role
 from trainshed.wire.base import Message, duration, flag, output_only, part, parts, read, text, texts
 from trainshed.wire.faults import Faults
 from trainshed.wire.scalars import time_text

@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from trainshed.core.code import (
+from trainshed.core.errors import Invalid, Violation
+from trainshed.core.supplies.code import (
     LONGEST_PATH,
     MOST_FILES,
     MOST_SIZE,
@@ -28,7 +29,6 @@ from trainshed.core.code import (
     manifest_of,
     path_fault,
 )
-from trainshed.core.errors import Invalid, Violation
 from trainshed.wire import scalars
 from trainshed.wire.faults import Faults
 from trainshed.wire.json_body import parse_object

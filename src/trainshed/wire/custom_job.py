@@ -21,7 +21,7 @@ passes unknown fields on, so they work with the real gcloud too):
 
 in each variable of an `env`:
 
-    secret: true                     its value is not shown, nor stored with the job (core/secret.py)
+    secret: true                     its value is not shown, nor stored with the job (core/jobs/secret.py)
 
 inside a pool (containers only):
 
@@ -44,13 +44,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from trainshed.core import requirements
-from trainshed.core.code import is_hash, path_fault
 from trainshed.core.event import Reason
-from trainshed.core.job import MAX_POOLS, Failure, Job, JobSpec, JobState, Pool
+from trainshed.core.jobs.job import MAX_POOLS, Failure, Job, JobSpec, JobState, Pool
+from trainshed.core.jobs.origin import Origin
+from trainshed.core.jobs.secret import JobSecrets
 from trainshed.core.names import task_name
-from trainshed.core.origin import Origin
-from trainshed.core.secret import JobSecrets
+from trainshed.core.supplies import requirements
+from trainshed.core.supplies.code import is_hash, path_fault
 from trainshed.core.view import place_fault
 from trainshed.wire import base, enums, job_schema
 from trainshed.wire.faults import Faults

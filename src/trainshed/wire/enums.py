@@ -5,7 +5,7 @@ A number may have several names: answers use the first, requests may use any.
 
 from collections.abc import Mapping
 
-from trainshed.core.job import JobState
+from trainshed.core.jobs.job import JobState
 
 JOB_STATES: Mapping[str, int] = {
     "JOB_STATE_UNSPECIFIED": 0,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trainshed.core.explanation import Change, Eta, Explanation, Ground
+from trainshed.core.explain.explanation import Change, Eta, Explanation, Ground
 from trainshed.wire import enums
 from trainshed.wire.scalars import time_text
 

@@ -11,7 +11,7 @@ from typing import cast
 from trainshed.core.columns import Column, ColumnSummary, ReportedColumns
 from trainshed.core.comparison import ComparedGroup, ComparedMetric, Comparison
 from trainshed.core.graphs import JobGraphs
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.metrics import Progress, unit_of
 from trainshed.wire import enums
 from trainshed.wire.job_status import render_events

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.image import BuildRecipe, Image, ImageStep, ImageWork, refusal
+from trainshed.core.supplies.image import BuildRecipe, Image, ImageStep, ImageWork, refusal
 from trainshed.wire.json_body import parse_json
 from trainshed.wire.scalars import time_text
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from trainshed.core.image import refusal
-from trainshed.core.image_cache import LONGEST_RETENTION, MOST_IMAGES, ImageCache
+from trainshed.core.supplies.image import refusal
+from trainshed.core.supplies.image_cache import LONGEST_RETENTION, MOST_IMAGES, ImageCache
 from trainshed.wire import base
 from trainshed.wire.base import Message, int32, output_only, text, texts
 from trainshed.wire.faults import Faults

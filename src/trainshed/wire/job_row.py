@@ -7,12 +7,12 @@ unknown fields.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trainshed.core.guarantee import Standing
-from trainshed.core.job import Job, JobState
+from trainshed.core.jobs.job import Job, JobState
+from trainshed.core.jobs.limits import without_gpus
+from trainshed.core.jobs.replica import Phase
 from trainshed.core.ledger import ResourceTime
-from trainshed.core.limits import without_gpus
 from trainshed.core.query import CUSTOM_JOB
-from trainshed.core.replica import Phase
+from trainshed.core.queue.guarantee import Standing
 from trainshed.wire import enums
 from trainshed.wire.job_status import render_waiting
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 
-from trainshed.core.job import MAX_POOLS
+from trainshed.core.jobs.job import MAX_POOLS
 from trainshed.wire import enums, scalars
 from trainshed.wire.base import (
     Message,

@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Any
 
 from trainshed.core.event import Event, Waiting
-from trainshed.core.fleet import Placement
-from trainshed.core.job import Job, JobState, OwnerKind
+from trainshed.core.jobs.job import Job, JobState, OwnerKind
+from trainshed.core.jobs.replica import Exit, Replica
+from trainshed.core.jobs.verdict import Verdict
 from trainshed.core.model import model_of
 from trainshed.core.names import task_name
-from trainshed.core.replica import Exit, Replica
-from trainshed.core.verdict import Verdict
+from trainshed.core.queue.fleet import Placement
 from trainshed.wire import enums
 from trainshed.wire.scalars import time_text
 from trainshed.wire.training_pipeline import pipeline_name

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from trainshed.core.launch import QUEUE_LABEL
+from trainshed.core.jobs.launch import QUEUE_LABEL
 from trainshed.wire.faults import Faults, join
 
 MOST = 64

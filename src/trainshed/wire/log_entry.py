@@ -4,16 +4,16 @@ Stdout is INFO and stderr is ERROR, as in Vertex AI; an event has its own severi
 nine digits, since clients compare them as text. The message is in `jsonPayload`, where every reader looks
 first. Events have the task "service", as Vertex AI's own messages do. Their insert ids sort before those of
 lines of the same time. Callers pass both in order of (timestamp, insertId). A job and its replicas appear
-under the names of the job's own API (`core/task_names.py`).
+under the names of the job's own API (`core/jobs/task_names.py`).
 """
 
 from typing import Any
 from urllib.parse import quote
 
 from trainshed.core.event import Event
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.task_names import known_as, task_called, with_task_names
 from trainshed.core.logs import Line, OutputStream, event_insert_id
-from trainshed.core.task_names import known_as, task_called, with_task_names
 from trainshed.wire.scalars import nanos_text, time_text
 
 SERVICE = "service"

@@ -5,9 +5,9 @@ from importlib import import_module
 from typing import Any
 
 from trainshed.core.errors import Invalid, Unavailable, Violation
+from trainshed.core.jobs.severity_words import severity_said
 from trainshed.core.log_lines import FindStep, LinePage, LinePattern, LineTotal
 from trainshed.core.logs import Line
-from trainshed.core.severity_words import severity_said
 from trainshed.wire.log_terms import MOST_MEMORY
 from trainshed.wire.scalars import nanos_text
 

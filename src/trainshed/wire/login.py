@@ -2,7 +2,7 @@
 
 from urllib.parse import urlencode
 
-from trainshed.core.directory import AccessToken
+from trainshed.core.accounts.directory import AccessToken
 from trainshed.wire.account import render_token
 from trainshed.wire.base import Message, int32, read, text
 from trainshed.wire.faults import Faults

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trainshed.core.machine import Catalogue, Machine
+from trainshed.core.queue.machine import Catalogue, Machine
 
 
 def render_catalogue(catalogue: Catalogue) -> dict[str, Any]:

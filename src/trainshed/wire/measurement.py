@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from trainshed.core.measurement import Measurement
+from trainshed.core.tuning.measurement import Measurement
 from trainshed.wire.base import Message, double, duration, int64, output_only, part, parts, text
 from trainshed.wire.faults import Faults
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from trainshed.core.errors import Violation
+from trainshed.core.jobs.secret import masked
 from trainshed.core.model import VERSION, Model
 from trainshed.core.query import AllOf, AnyOf, Compare, Condition, NotOf, QueryField
-from trainshed.core.secret import masked
 from trainshed.wire import job_filter
 from trainshed.wire.base import (
     Message,

@@ -8,7 +8,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
-from trainshed.core.named_secret import NamedSecret
+from trainshed.core.jobs.named_secret import NamedSecret
 from trainshed.wire import base
 from trainshed.wire.base import Message, part, text
 from trainshed.wire.faults import Faults

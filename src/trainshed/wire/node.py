@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from trainshed.core.node_use import Holding, NodeState, PartInUse
-from trainshed.core.place import Amount
+from trainshed.core.queue.node_use import Holding, NodeState, PartInUse
+from trainshed.core.queue.place import Amount
 from trainshed.wire import enums
 
 _ELSEWHERE = {"job": "", "displayName": "another project", "task": ""}

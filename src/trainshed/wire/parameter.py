@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale, SearchSpace
 from trainshed.wire import enums
 from trainshed.wire.faults import Faults
 from trainshed.wire.study_schema import SCALES, ConditionalParameterSpec, StudyParameter

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from trainshed.core.job import MAX_POOLS, Pool
-from trainshed.core.persistent_resource import PersistentResource
+from trainshed.core.jobs.job import MAX_POOLS, Pool
 from trainshed.core.ports import Operation
+from trainshed.core.queue.persistent_resource import PersistentResource
 from trainshed.wire import base, enums, job_schema
 from trainshed.wire.base import Message, free, int64, output_only, part, parts, text, text_map, texts
 from trainshed.wire.faults import Faults

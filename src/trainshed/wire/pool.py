@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from trainshed.core.job import MAX_ENV, MAX_REPLICAS, Pool
-from trainshed.core.machine import Catalogue, Machine
-from trainshed.core.named_secret import FILE_SCHEME, NAME_RULE, SCHEME, reference_of
-from trainshed.core.nfs import MOST as MOST_MOUNTS
-from trainshed.core.nfs import NfsMount, folder_fault
-from trainshed.core.nfs import faults as mount_faults
-from trainshed.core.package import faults as package_faults
-from trainshed.core.secret import MASK, JobSecrets, is_secret_name, shown_env
+from trainshed.core.jobs.job import MAX_ENV, MAX_REPLICAS, Pool
+from trainshed.core.jobs.named_secret import FILE_SCHEME, NAME_RULE, SCHEME, reference_of
+from trainshed.core.jobs.nfs import MOST as MOST_MOUNTS
+from trainshed.core.jobs.nfs import NfsMount, folder_fault
+from trainshed.core.jobs.nfs import faults as mount_faults
+from trainshed.core.jobs.secret import MASK, JobSecrets, is_secret_name, shown_env
+from trainshed.core.queue.machine import Catalogue, Machine
+from trainshed.core.supplies.package import faults as package_faults
 from trainshed.wire import base, enums, job_schema, scalars, staged
 from trainshed.wire.faults import Faults
 from trainshed.wire.job_schema import ContainerSpec, EnvVar, MachineSpec, PythonPackageSpec

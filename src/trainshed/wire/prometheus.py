@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trainshed.core.day_use import DayUse
-from trainshed.core.job import Job, JobState
+from trainshed.core.jobs.job import Job, JobState
 from trainshed.core.metrics import RunReading
 
 MEDIA_TYPE = "text/plain; version=0.0.4"

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from trainshed.core.event import Waiting
-from trainshed.core.explanation import Eta
-from trainshed.core.job import Job
-from trainshed.core.place import Amount
-from trainshed.core.queue_walk import ALL, QueuePlace
-from trainshed.core.readiness import PreparationProgress
-from trainshed.core.shape import Order
+from trainshed.core.explain.explanation import Eta
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.readiness import PreparationProgress
+from trainshed.core.queue.place import Amount
+from trainshed.core.queue.queue_walk import ALL, QueuePlace
+from trainshed.core.queue.shape import Order
 from trainshed.wire.explanation import render_eta
 from trainshed.wire.job_status import render_waiting
 from trainshed.wire.node import render_amount

@@ -7,8 +7,8 @@ memory; Cloud Quotas has no field for what is used, so `usage` there is ours.
 from collections.abc import Iterable
 from typing import Any
 
-from trainshed.core.quota import TRAINING_METRIC, ShareQuota
-from trainshed.core.share import CPUS, GPUS, MEMORY
+from trainshed.core.queue.quota import TRAINING_METRIC, ShareQuota
+from trainshed.core.queue.share import CPUS, GPUS, MEMORY
 
 SERVICE = TRAINING_METRIC.partition("/")[0]
 

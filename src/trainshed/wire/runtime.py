@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trainshed.core.runtime import Runtime, WarmInterpreter
+from trainshed.core.supplies.runtime import Runtime, WarmInterpreter
 from trainshed.wire.scalars import time_text
 
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from trainshed.core.hang import HangPolicy, HangRule
-from trainshed.core.job import RestartRule, Scheduling
+from trainshed.core.jobs.hang import HangPolicy, HangRule
+from trainshed.core.jobs.job import RestartRule, Scheduling
 from trainshed.wire import enums, job_schema
 from trainshed.wire.faults import Faults
 from trainshed.wire.scalars import duration_text

@@ -1,7 +1,7 @@
 """Shares and what they use, as JSON. For `api/shares.py`."""
 
-from trainshed.core.share import Amounts
-from trainshed.core.share_report import ShareRow
+from trainshed.core.queue.share import Amounts
+from trainshed.core.queue.share_report import ShareRow
 
 Json = dict[str, object]
 

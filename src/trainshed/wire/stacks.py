@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainshed.core.stacks import ProcessStack, StackDump, StackGroup, ThreadStack, told
+from trainshed.core.jobs.stacks import ProcessStack, StackDump, StackGroup, ThreadStack, told
 
 
 def render_stacks(dumps: Mapping[str, StackDump], groups: Sequence[StackGroup], alive: int) -> dict[str, Any]:

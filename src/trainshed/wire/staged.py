@@ -8,7 +8,7 @@ and a command, and the package is installed like any other. Answers have the lin
 
 from collections.abc import Sequence
 
-from trainshed.core.package import faults
+from trainshed.core.supplies.package import faults
 
 _SHELL = ("sh", "-c")
 _BEGIN = "pip install --upgrade pip && pip3 install -q --user /gcs/"

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainshed.core.errors import Violation
-from trainshed.core.job import Job
-from trainshed.core.secret import has_masks
-from trainshed.core.study import Study, Trial, TrialState
-from trainshed.core.study_analysis import StudyAnalysis
-from trainshed.core.trial_job import flags, point_spec
-from trainshed.core.trial_outline import StudyFigures, TrialOrder, TrialOutline
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.secret import has_masks
+from trainshed.core.tuning.study import Study, Trial, TrialState
+from trainshed.core.tuning.study_analysis import StudyAnalysis
+from trainshed.core.tuning.trial_job import flags, point_spec
+from trainshed.core.tuning.trial_outline import StudyFigures, TrialOrder, TrialOutline
 from trainshed.wire import enums
 from trainshed.wire.custom_job import LONGEST_NAME, render_spec
 from trainshed.wire.faults import invalid

@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trainshed.core.search_space import ParameterKind, SearchSpace
-from trainshed.core.stopping_rule import StoppingKind, StoppingRule
-from trainshed.core.study import RuntimeLimit, Selection, StudySpec, StudyStopping
-from trainshed.core.suggestion_port import Algorithm, NoiseLevel, Objective
+from trainshed.core.tuning.search_space import ParameterKind, SearchSpace
+from trainshed.core.tuning.stopping_rule import StoppingKind, StoppingRule
+from trainshed.core.tuning.study import RuntimeLimit, Selection, StudySpec, StudyStopping
+from trainshed.core.tuning.suggestion_port import Algorithm, NoiseLevel, Objective
 from trainshed.wire import base, enums, study_schema
 from trainshed.wire.faults import Faults
 from trainshed.wire.parameter import PlacedParameter, parse_parameters, render_parameters

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.job import PIPELINE, Job, JobState
+from trainshed.core.jobs.job import PIPELINE, Job, JobState
+from trainshed.core.jobs.origin import Origin
+from trainshed.core.jobs.secret import is_secret_name, masked
 from trainshed.core.model import VERSION, Model, model_of, order
-from trainshed.core.origin import Origin
-from trainshed.core.secret import is_secret_name, masked
 from trainshed.wire import base, enums, job_schema
 from trainshed.wire.base import Message, flag, free, output_only, part, text, text_map
 from trainshed.wire.custom_job import LONGEST_NAME, JobDraft, parse_custom_job, render_life, web_access_uris

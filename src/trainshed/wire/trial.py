@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
 
-from trainshed.core.measurement import Measurement
 from trainshed.core.names import task_name
-from trainshed.core.search_space import Parameter, ParameterKind, SearchSpace, TrialPoint, same_value
-from trainshed.core.study import Study, Trial, TrialState
+from trainshed.core.tuning.measurement import Measurement
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace, TrialPoint, same_value
+from trainshed.core.tuning.study import Study, Trial, TrialState
 from trainshed.wire import enums
 from trainshed.wire.faults import Faults
 from trainshed.wire.scalars import double_json, duration_text, kind_of, shown, time_text

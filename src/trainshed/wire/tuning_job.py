@@ -14,11 +14,19 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.job import JobSpec
-from trainshed.core.search_space import TrialPoint
-from trainshed.core.secret import JobSecrets
-from trainshed.core.study import MAX_PARALLEL, MAX_TRIALS, Study, StudyLimits, StudySpec, StudyState, Trial
-from trainshed.core.trial_job import places
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.jobs.secret import JobSecrets
+from trainshed.core.tuning.search_space import TrialPoint
+from trainshed.core.tuning.study import (
+    MAX_PARALLEL,
+    MAX_TRIALS,
+    Study,
+    StudyLimits,
+    StudySpec,
+    StudyState,
+    Trial,
+)
+from trainshed.core.tuning.trial_job import places
 from trainshed.wire import base, enums, job_schema
 from trainshed.wire.base import free, int32, int64, output_only, part, text, text_map, values
 from trainshed.wire.custom_job import LONGEST_NAME, JobDraft, parse_custom_job, render_spec

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from trainshed.core.given_trial import GivenTrial
-from trainshed.core.measurement import Measurement
-from trainshed.core.search_space import SearchSpace, TrialPoint
-from trainshed.core.study import MAX_PARALLEL, Study, StudySpec, StudyState, Trial
+from trainshed.core.tuning.given_trial import GivenTrial
+from trainshed.core.tuning.measurement import Measurement
+from trainshed.core.tuning.search_space import SearchSpace, TrialPoint
+from trainshed.core.tuning.study import MAX_PARALLEL, Study, StudySpec, StudyState, Trial
 from trainshed.wire import base, enums
 from trainshed.wire.base import Message, enum, flag, int32, output_only, part, parts, text, values
 from trainshed.wire.custom_job import LONGEST_NAME

@@ -11,9 +11,9 @@ import pytest
 from tests.id_tokens import StepClock
 from trainshed.api.accounts import AccountHandlers
 from trainshed.api.call import Call
-from trainshed.core.directory import Account, AccountKind
+from trainshed.core.accounts.directory import Account, AccountKind
+from trainshed.core.accounts.permission import OWNER, Principal
 from trainshed.core.errors import Forbidden, Invalid
-from trainshed.core.permission import OWNER, Principal
 from trainshed.identity.account_tokens import AccountTokens
 from trainshed.identity.audit_files import AuditFiles
 from trainshed.identity.directory_file import DirectoryFile

@@ -11,7 +11,7 @@ from trainshed.api import images as api
 from trainshed.api.call import Call, StreamAnswer
 from trainshed.api.images import ImageHandlers
 from trainshed.core.errors import NotFound
-from trainshed.core.image import BuildRecipe, ImageStep
+from trainshed.core.supplies.image import BuildRecipe, ImageStep
 from trainshed.service.images import ImageService
 
 

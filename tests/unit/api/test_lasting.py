@@ -23,10 +23,10 @@ from trainshed.api.call import (
 )
 from trainshed.api.lasting import RightsEnded
 from trainshed.api.permitted import permitted, require
-from trainshed.core.directory import AccessToken, Account, AccountChange, RoleGrant, digest_of
+from trainshed.core.accounts.directory import AccessToken, Account, AccountChange, RoleGrant, digest_of
+from trainshed.core.accounts.permission import OWNER, Permission, Principal, Resource
+from trainshed.core.accounts.role import Role
 from trainshed.core.errors import Unauthenticated
-from trainshed.core.permission import OWNER, Permission, Principal, Resource
-from trainshed.core.role import Role
 from trainshed.identity.account_tokens import AccountTokens
 from trainshed.identity.directory_file import DirectoryFile
 from trainshed.identity.open import NoAuthentication

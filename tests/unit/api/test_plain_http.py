@@ -14,9 +14,9 @@ from trainshed.api.app import make_app
 from trainshed.api.call import SOCKET, Call, Method, RawAnswer, Reply
 from trainshed.api.plain_http import PlainHttp
 from trainshed.assembly.assembly import Assembly, assemble
+from trainshed.core.accounts.permission import Principal, principal_of_job
 from trainshed.core.bucket import BucketInfo
-from trainshed.core.permission import Principal, principal_of_job
-from trainshed.settings import Settings
+from trainshed.settings.table import Settings
 
 URL = "https://gpu-box.example:8080"
 

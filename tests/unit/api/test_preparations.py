@@ -8,10 +8,10 @@ import pytest
 from tests.builders import a_job
 from trainshed.api.call import Call
 from trainshed.api.queue import QueueHandlers
-from trainshed.core.job import Job
-from trainshed.core.permission import OWNER, Principal, PrincipalKind
-from trainshed.core.readiness import PreparationKind, PreparationProgress
-from trainshed.core.role import Role
+from trainshed.core.accounts.permission import OWNER, Principal, PrincipalKind
+from trainshed.core.accounts.role import Role
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.readiness import PreparationKind, PreparationProgress
 from trainshed.service.queue import QueueService
 
 JOB = a_job(id="10")  # of the project shed

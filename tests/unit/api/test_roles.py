@@ -13,11 +13,11 @@ from tests.unit.api.test_routes import PROVIDER, asked
 from trainshed.api.app import make_app
 from trainshed.api.call import SOCKET, Call, Method, RawAnswer, Reply
 from trainshed.assembly.assembly import assemble
+from trainshed.core.accounts.directory import AccountKind, RoleGrant, TokenRequest
+from trainshed.core.accounts.permission import OWNER, Permission
+from trainshed.core.accounts.role import EVERYWHERE, OF_EVERYBODY, Role
 from trainshed.core.bucket import BucketInfo
-from trainshed.core.directory import AccountKind, RoleGrant, TokenRequest
-from trainshed.core.permission import OWNER, Permission
-from trainshed.core.role import EVERYWHERE, OF_EVERYBODY, Role
-from trainshed.settings import Settings
+from trainshed.settings.table import Settings
 
 NOT_OF_PEOPLE = {Permission.TOKENS_READ}  # programs of jobs ask for these
 MINE, THEIRS = "p1", "p2"

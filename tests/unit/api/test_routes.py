@@ -11,8 +11,8 @@ from trainshed.api.app import make_app
 from trainshed.api.call import SOCKET
 from trainshed.api.route import Route
 from trainshed.assembly.assembly import assemble
-from trainshed.core.permission import Permission
-from trainshed.settings import Settings
+from trainshed.core.accounts.permission import Permission
+from trainshed.settings.table import Settings
 
 PUBLIC = {
     ("GET", "/healthz"),

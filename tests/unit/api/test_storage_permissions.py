@@ -8,8 +8,8 @@ from tests.builders import T0
 from trainshed.api.call import Call, Method, RawAnswer
 from trainshed.api.route import Route
 from trainshed.api.storage_table import StorageHandlers, storage_methods
+from trainshed.core.accounts.permission import principal_of_job
 from trainshed.core.bucket import BucketInfo
-from trainshed.core.permission import principal_of_job
 from trainshed.service.storage import StorageService
 from trainshed.testing.bucket import MemoryBuckets
 

@@ -19,9 +19,9 @@ from trainshed.backends.cluster.pod import (
     render_service,
 )
 from trainshed.backends.cluster.pod_variables import NAMES, SEPARATOR, TEXT, TOKEN, CommonVariables
-from trainshed.core.fleet import Placement
-from trainshed.core.launch import Launch, RemoteRole
+from trainshed.core.jobs.launch import Launch, RemoteRole
 from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.queue.fleet import Placement
 
 FRAME = PodFrame(home="0a1b2c3d", init="trainshed-init-1", namespace="ml")
 PLACE = Placement(pool=1, index=0, node="n1", host="workerpool1-0", cpus=1.5, memory=1 << 30)

@@ -12,7 +12,7 @@ from trainshed.backends.cluster.images import ClusterImages
 from trainshed.backends.cluster.registry import RegistryClient
 from trainshed.core.errors import Hindered
 from trainshed.core.event import Reason
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.obstacle import PATIENCE
 

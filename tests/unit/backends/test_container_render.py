@@ -17,13 +17,13 @@ from trainshed.backends.container.render import (
 from trainshed.backends.container.run import BLANK
 from trainshed.backends.machine.image_config import command_line
 from trainshed.backends.machine.init_record import parse_record
-from trainshed.core.fleet import Placement
-from trainshed.core.image import ImageConfig
-from trainshed.core.launch import Launch, RemoteRole
-from trainshed.core.limits import LEAST_MEMORY
+from trainshed.core.jobs.launch import Launch, RemoteRole
+from trainshed.core.jobs.limits import LEAST_MEMORY
+from trainshed.core.jobs.replica import Exit
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Sink
-from trainshed.core.replica import Exit
+from trainshed.core.queue.fleet import Placement
+from trainshed.core.supplies.image import ImageConfig
 
 GIB = 1 << 30
 IMAGE = ImageConfig(

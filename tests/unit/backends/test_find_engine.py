@@ -17,8 +17,8 @@ from trainshed.backends.container import engine_finder
 from trainshed.backends.container.engine_finder import AnsweringEngine, EngineFinder, NoEngine
 from trainshed.backends.machine.node import LocalNode
 from trainshed.core.errors import Unavailable
+from trainshed.core.jobs.readiness import ReadinessState
 from trainshed.core.ports import Backend
-from trainshed.core.readiness import ReadinessState
 
 PODMAN = {
     "Version": "4.3.1",

@@ -9,14 +9,14 @@ from tests.builders import a_job, a_pool, an_admission
 from trainshed.backends.fleet import Fleet
 from trainshed.backends.fleet_member import LateMember, PresentMember
 from trainshed.core.errors import Unavailable
-from trainshed.core.fleet import Node, Placement
-from trainshed.core.image import Image
-from trainshed.core.job import JobSpec
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.readiness import READY, Readiness, ReadinessState
 from trainshed.core.metrics import Measure
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Backend, Capabilities
-from trainshed.core.readiness import READY, Readiness, ReadinessState
+from trainshed.core.queue.fleet import Node, Placement
+from trainshed.core.supplies.image import Image
 from trainshed.testing import FakeBackend, FakeMachine, FakeRuntimes
 
 PLAIN, BOX, POD = "trainshed/python:3", "box/train:1", "pod/train:1"

@@ -10,12 +10,12 @@ from trainshed.backends.fleet import Fleet
 from trainshed.backends.fleet_member import PresentMember
 from trainshed.backends.fleet_sites import SiteView, Use, chosen
 from trainshed.core.errors import Unavailable
-from trainshed.core.fleet import Node, Placement
-from trainshed.core.job import JobSpec
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.readiness import READY, Readiness, ReadinessState
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Capabilities
-from trainshed.core.readiness import READY, Readiness, ReadinessState
+from trainshed.core.queue.fleet import Node, Placement
 from trainshed.testing import FakeBackend, FakeMachine
 
 HERE, THERE = "this machine", "the cluster"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainshed.backends.container.image_ledger import ImageLedger, kept_of
-from trainshed.core.image import Image
+from trainshed.core.supplies.image import Image
 
 NAME = "docker.io/library/a:1"
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from trainshed.backends.container.render_installer import InstallerFiles, body, changes, title
 from trainshed.backends.machine.additions import digest_of
 from trainshed.backends.machine.installer import groups
-from trainshed.core.image import ImageConfig
-from trainshed.core.package import Package
-from trainshed.core.runtime import RuntimeNeed
+from trainshed.core.supplies.image import ImageConfig
+from trainshed.core.supplies.package import Package
+from trainshed.core.supplies.runtime import RuntimeNeed
 
 IMAGE = ImageConfig(id="sha256:1", entrypoint=("serve",), command=("now",), user="65534", workdir="/srv")
 FILES = InstallerFiles(

@@ -6,9 +6,9 @@ from pathlib import Path
 from tests.builders import a_job, a_pool, admitted
 from trainshed.backends.process.job_hosts import JobHosts, names_text
 from trainshed.backends.process.keeper import ShellKeeper
-from trainshed.core.launch import Launch, RemoteRole
-from trainshed.core.launching import Launches
-from trainshed.core.replica import Replica
+from trainshed.core.jobs.launch import Launch, RemoteRole
+from trainshed.core.jobs.launching import Launches
+from trainshed.core.jobs.replica import Replica
 
 NAMES = (("digits-master-0",), ("digits-worker-0", "digits-worker-0.default"), ())
 

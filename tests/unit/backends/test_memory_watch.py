@@ -5,7 +5,7 @@ from pathlib import Path
 
 from trainshed.backends.machine.memory_watch import MemoryWatch, excess, in_words, is_near
 from trainshed.backends.process.run import ProcessRun
-from trainshed.core.limits import MemoryLimit
+from trainshed.core.jobs.limits import MemoryLimit
 from trainshed.core.names import ReplicaName, RunKey
 
 GIB = 1 << 30

@@ -13,12 +13,12 @@ from trainshed.backends.container.run_mounts import (
 )
 from trainshed.backends.machine.google_redirect import GoogleRedirect
 from trainshed.backends.machine.loopback import LoopbackPort, loopback_ports, with_inside_address
-from trainshed.core.fleet import Placement
 from trainshed.core.google import HOSTS, GoogleAccess
-from trainshed.core.image import ImageConfig
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.nfs import NfsMount
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.nfs import NfsMount
+from trainshed.core.queue.fleet import Placement
+from trainshed.core.supplies.image import ImageConfig
 
 LOOPBACK = LoopbackPort(Path("/h/hatch"), "http://127.0.0.1:8080", frozenset({8333}))
 IMAGE = ImageConfig(id="sha256:1", workdir="/app")

@@ -2,7 +2,7 @@
 
 from trainshed.backends.machine.node_stats import cpu_count, idle_seconds, memory_in_use
 from trainshed.backends.machine.proc import TICKS
-from trainshed.core.node_use import PartInUse
+from trainshed.core.queue.node_use import PartInUse
 
 STAT = b"""cpu  100 0 50 4000 1000 0 0 0 0 0
 cpu0 50 0 25 2000 500 0 0 0 0 0

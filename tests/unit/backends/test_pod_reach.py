@@ -7,10 +7,10 @@ from trainshed.backends.cluster.pod import NOWHERE, PodFrame, pod_variables, ren
 from trainshed.backends.cluster.pod_reach import reached, render_roots
 from trainshed.backends.machine.google_redirect import GoogleRedirect
 from trainshed.backends.machine.loopback import LoopbackPort, Streams
-from trainshed.core.fleet import Placement
 from trainshed.core.google import HOSTS, GoogleAccess
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.queue.fleet import Placement
 
 TOKEN = "job.7.secret"
 SERVER = "http://box:8080"

@@ -10,7 +10,7 @@ from trainshed.backends.cluster.api import ApiFault
 from trainshed.backends.cluster.pod import on_node
 from trainshed.backends.cluster.pod_room import PodRoom
 from trainshed.backends.cluster.pod_state import slim_own_pod
-from trainshed.core.fleet import Node
+from trainshed.core.queue.fleet import Node
 
 ONE = {"cpu": 1.0, "memory": 100.0}
 

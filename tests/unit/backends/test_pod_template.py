@@ -8,7 +8,7 @@ import pytest
 from trainshed.assembly.pod_template import find_pod_template
 from trainshed.backends.cluster.nodes import nodes_of
 from trainshed.backends.cluster.pod_template import GPU, PodTemplate, TemplateFault, parse_template
-from trainshed.settings import SettingsError
+from trainshed.settings.table import SettingsError
 
 TEAM = {"key": "team", "value": "training", "effect": "NoSchedule"}
 FOR_GPUS = {"key": GPU, "value": "present", "effect": "NoSchedule"}

@@ -4,7 +4,7 @@ import pytest
 
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process.record import BLANK, ProcessRecord, parse
-from trainshed.core.replica import Exit
+from trainshed.core.jobs.replica import Exit
 
 FULL = b"keeper 10 500 b-o-o-t 1700000000000000000\nprogram 11 501\nexit 3 1700000001000000000\n"
 

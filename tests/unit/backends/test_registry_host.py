@@ -3,7 +3,7 @@
 import pytest
 
 from trainshed.backends.machine.registry_host import inward_registry
-from trainshed.core.image import parse
+from trainshed.core.supplies.image import parse
 
 HOSTS = {
     "rebound.example": ("127.0.0.1",),

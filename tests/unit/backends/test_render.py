@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from trainshed.backends.process.render import ProcessFrame, images, refuse, render
-from trainshed.core.fleet import Placement
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.queue.fleet import Placement
 
 FRAME = ProcessFrame(
     jobs=Path("/home/run/jobs"),

@@ -10,9 +10,9 @@ from trainshed.backends.machine import spy
 from trainshed.backends.process import ask
 from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.render import ProcessFrame, render
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.stacks import StackFrame
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.stacks import StackFrame
 
 SPIED = b"""[{"pid": 5, "thread_id": 1, "thread_name": "Thread-1", "os_thread_id": 6, "active": true,
  "owns_gil": false, "frames": [{"name": "run", "filename": "/lib/threading.py", "line": 9}]},

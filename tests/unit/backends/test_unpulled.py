@@ -5,7 +5,7 @@ import pytest
 from trainshed.backends.container.engine_errors import plain
 from trainshed.backends.container.pull import error_of, image_failure, timed_out
 from trainshed.core.errors import Exhausted, Forbidden, NotFound, TrainshedError, Unavailable
-from trainshed.core.verdict import Cause
+from trainshed.core.jobs.verdict import Cause
 
 WORDS = [
     (

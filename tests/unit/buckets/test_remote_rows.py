@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from trainshed.buckets.remote.rows import StoreKind, load_rows, read_rows
-from trainshed.core.access import HIDDEN
 from trainshed.core.errors import Invalid, TrainshedError, Unavailable
+from trainshed.core.jobs.access import HIDDEN
 
 WHOLE = """
 [buckets.datasets]

@@ -332,7 +332,7 @@ def test_up_becomes_the_server_with_its_settings(
     assert trainshed("up", "--port", "0", "--memory", "1GiB", "--database", url).code == 0
     [args] = started
     assert args[:4] == [sys.executable, "-P", "-m", "trainshed.server"]
-    from trainshed.settings import Settings
+    from trainshed.settings.table import Settings
 
     settings = Settings.from_args(args[4:])
     assert (settings.port, settings.memory, settings.home, settings.database) == (0, 1 << 30, home, url)

@@ -14,8 +14,8 @@ from trainshed.cli.job_file import LARGEST, read, read_bytes
 from trainshed.core.errors import Invalid
 from trainshed.dialects.kubernetes.cli.file import documents
 from trainshed.runtimes.rows import load_rows
-from trainshed.setting_values import SettingsError
-from trainshed.settings_file import read_file
+from trainshed.settings.file import read_file
+from trainshed.settings.values import SettingsError
 
 DEEP = 5000
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from trainshed.catalogue import load_catalogue
 from trainshed.cli.order import SubmittedProgram, accelerators
 from trainshed.cli.submit_options import SubmitWords
 from trainshed.cli.trouble import EarlyError
+from trainshed.data.catalogue import load_catalogue
 
 
 @pytest.fixture

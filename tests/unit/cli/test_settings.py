@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainshed.setting_values import MailServer, mail_server
-from trainshed.settings import GIB, Settings, SettingsError, is_loopback, parse_size
+from trainshed.settings.table import GIB, Settings, SettingsError, is_loopback, parse_size
+from trainshed.settings.values import MailServer, mail_server
 
 
 def test_with_nothing_said_the_server_is_for_this_machine_only() -> None:

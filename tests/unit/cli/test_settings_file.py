@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainshed.cli.main import run
-from trainshed.settings import SETTINGS, Settings, SettingsError, resolve
+from trainshed.settings.table import SETTINGS, Settings, SettingsError, resolve
 
 FREE = ("oidc_client_id", "oidc_title")  # any text is right
 EVERY = """

@@ -12,12 +12,12 @@ from tests.unit.control.stepped import SteppedClock
 from trainshed.control.jobs import JobLoop
 from trainshed.control.queue import WorkQueue
 from trainshed.control.scheduler import Scheduler
-from trainshed.core.fleet import Fit
 from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import Sink, Store
-from trainshed.core.share import ShareTree
-from trainshed.core.snapshot import is_waiting
+from trainshed.core.queue.fleet import Fit
+from trainshed.core.queue.share import ShareTree
+from trainshed.core.queue.snapshot import is_waiting
 from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.jobs import JobService
 from trainshed.testing.backend import FakeBackend, FakeMachine

@@ -12,10 +12,10 @@ from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.budgets import Budgets
 from trainshed.core.event import Reason, Waiting
-from trainshed.core.job import JobState
+from trainshed.core.jobs.job import JobState
 from trainshed.core.notice import Notice
 from trainshed.core.prices import Prices
-from trainshed.core.share import Share, ShareTree, share_tree
+from trainshed.core.queue.share import Share, ShareTree, share_tree
 from trainshed.testing.backend import FakeMachine
 
 SPENT = Waiting(reason=Reason.BUDGET_SPENT, message="Spent.", remedy="Wait.")

@@ -9,9 +9,9 @@ from tests.shares import a_job_of, started
 from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.preemption import PREPARING
-from trainshed.core.fleet import Claim, Fit, Placement
-from trainshed.core.job import Job, JobSpec, Requeue
-from trainshed.core.readiness import READY, Readiness, ReadinessState
+from trainshed.core.jobs.job import Job, JobSpec, Requeue
+from trainshed.core.jobs.readiness import READY, Readiness, ReadinessState
+from trainshed.core.queue.fleet import Claim, Fit, Placement
 from trainshed.testing.backend import FakeMachine
 
 PREPARED_LATER = Readiness(standing=ReadinessState.PREPARING, message="Looking for the container engine.")

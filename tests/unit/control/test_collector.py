@@ -10,11 +10,11 @@ import pytest
 from tests.builders import at
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.collector import Collector
-from trainshed.core.fleet import Placement
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.replica import Exit
 from trainshed.core.metrics import MetricQuery, Report, RunReading, Series
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.replica import Exit
+from trainshed.core.queue.fleet import Placement
 from trainshed.service.metrics import LatestReadings
 from trainshed.testing.backend import FakeBackend, FakeMachine
 from trainshed.testing.metrics import MemoryMetricStore

@@ -11,8 +11,8 @@ from tests.event_bytes import VERSION, event, event_file, record, simple
 from trainshed.control.event_files import MOST_FILES, EventFiles, log_folder
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Conflict
-from trainshed.core.job import Job, JobState
-from trainshed.core.measurement import settled
+from trainshed.core.jobs.job import Job, JobState
+from trainshed.core.tuning.measurement import settled
 from trainshed.core.view import Views, ViewScan, Written
 from trainshed.testing.bucket import MemoryBuckets
 

@@ -10,13 +10,13 @@ from tests.builders import T0, a_job, a_pool, at, cancelled, running, seconds
 from trainshed.control.hangs import HangWatcher
 from trainshed.core.errors import Unavailable
 from trainshed.core.event import Event, Reason
-from trainshed.core.hang import HangPolicy, HangRule
-from trainshed.core.job import Job, Outcome, Scheduling
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.hang import HangPolicy, HangRule
+from trainshed.core.jobs.job import Job, Outcome, Scheduling
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.replica import Exit, Phase
+from trainshed.core.jobs.stacks import ProcessStack, StackDump, StackFrame, ThreadStack
 from trainshed.core.metrics import GpuUse, Report, RunReading, Usage
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.replica import Exit, Phase
-from trainshed.core.stacks import ProcessStack, StackDump, StackFrame, ThreadStack
 from trainshed.testing.backend import FakeBackend
 from trainshed.testing.store import MemoryStore
 

@@ -14,9 +14,9 @@ from trainshed.control.image_caches import CacheKeeper
 from trainshed.control.image_collector import EVERY, ImageCollector
 from trainshed.control.queue import WorkQueue
 from trainshed.core.errors import Conflict, NotFound, TrainshedError, Unavailable
-from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep
-from trainshed.core.image_cache import CacheState, ImageCache, PulledImage
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
+from trainshed.core.supplies.image import BuildRecipe, Image, ImageConfig, ImageStep
+from trainshed.core.supplies.image_cache import CacheState, ImageCache, PulledImage
 from trainshed.service.image_caches import CacheOutcome, ImageCacheService
 from trainshed.testing.store import MemoryStore
 

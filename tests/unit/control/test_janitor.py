@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.builders import a_job, at
 from tests.unit.control.engine import NoLogs
 from trainshed.control.janitor import Janitor
-from trainshed.core.job import JobState, Status
+from trainshed.core.jobs.job import JobState, Status
 from trainshed.core.ports import Operation
 from trainshed.testing.store import MemoryStore
 

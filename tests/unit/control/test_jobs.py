@@ -11,9 +11,9 @@ from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.jobs import LATE, RETRY_LAUNCH
 from trainshed.core.errors import Hindered
 from trainshed.core.event import Reason
-from trainshed.core.job import Job, JobState, Pool
+from trainshed.core.jobs.job import Job, JobState, Pool
+from trainshed.core.jobs.replica import Exit
 from trainshed.core.obstacle import Obstacle
-from trainshed.core.replica import Exit
 from trainshed.testing.backend import FakeMachine
 
 

@@ -14,7 +14,7 @@ from tests.unit.core.test_notice import a_channel
 from trainshed.control.notices import NoticeSender
 from trainshed.control.queue import WorkQueue
 from trainshed.core.errors import Unavailable
-from trainshed.core.job import JobState, Status
+from trainshed.core.jobs.job import JobState, Status
 from trainshed.core.notice import MOST_CHANNELS, ChannelFigures, NoticeWay
 from trainshed.core.notice_message import NoticeMail, NoticeRequest
 from trainshed.core.notice_port import CarrierAnswer, Delivery

@@ -11,7 +11,7 @@ from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.jobs import RETRY_LAUNCH
 from trainshed.core.errors import Unavailable
 from trainshed.core.event import Reason
-from trainshed.core.job import Job, JobState
+from trainshed.core.jobs.job import Job, JobState
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import Sink
 from trainshed.testing.backend import FakeMachine

@@ -10,8 +10,8 @@ from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.event import Reason
-from trainshed.core.fleet import Fit
-from trainshed.core.job import Job, Outcome, Requeue
+from trainshed.core.jobs.job import Job, Outcome, Requeue
+from trainshed.core.queue.fleet import Fit
 from trainshed.testing.backend import FakeMachine
 
 

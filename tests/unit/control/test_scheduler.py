@@ -10,10 +10,10 @@ from tests.shares import a_job_of, a_share, a_tree
 from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.core.event import Reason, Severity
-from trainshed.core.fleet import Fit, Node
-from trainshed.core.job import Job, JobState, planned_replicas
-from trainshed.core.persistent_resource import PersistentResource, with_resources
-from trainshed.core.readiness import Readiness, ReadinessState
+from trainshed.core.jobs.job import Job, JobState, planned_replicas
+from trainshed.core.jobs.readiness import Readiness, ReadinessState
+from trainshed.core.queue.fleet import Fit, Node
+from trainshed.core.queue.persistent_resource import PersistentResource, with_resources
 from trainshed.testing.backend import FakeMachine
 
 

@@ -13,10 +13,10 @@ from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control import scheduler as scheduler_module
 from trainshed.control.scheduler import MOST_LOOKS
-from trainshed.core import demands as demands_module
-from trainshed.core.fleet import Fit
-from trainshed.core.job import Job, JobState, Scheduling
-from trainshed.core.place import Room
+from trainshed.core.jobs.job import Job, JobState, Scheduling
+from trainshed.core.queue import demands as demands_module
+from trainshed.core.queue.fleet import Fit
+from trainshed.core.queue.place import Room
 from trainshed.testing.backend import FakeMachine
 
 Event = Callable[["Counted"], Awaitable[None]]

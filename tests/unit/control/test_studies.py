@@ -16,11 +16,11 @@ from trainshed.control.queue import WorkQueue
 from trainshed.control.studies import TRIED_EVERY, StudyLoop
 from trainshed.core.errors import Exhausted, Invalid, Unavailable, Violation
 from trainshed.core.event import Reason
-from trainshed.core.job import Job, JobState
-from trainshed.core.measurement import TrialReport
-from trainshed.core.search_space import TrialPoint
-from trainshed.core.study import Study, StudyState, Trial, TrialState
-from trainshed.core.suggestion_port import SuggestionRequest
+from trainshed.core.jobs.job import Job, JobState
+from trainshed.core.tuning.measurement import TrialReport
+from trainshed.core.tuning.search_space import TrialPoint
+from trainshed.core.tuning.study import Study, StudyState, Trial, TrialState
+from trainshed.core.tuning.suggestion_port import SuggestionRequest
 from trainshed.store import SqlStore
 
 

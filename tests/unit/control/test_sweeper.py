@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.builders import a_job, at
 from tests.contracts.code_store import SOME, Steps, keep
 from trainshed.control.sweeper import EVERY, Sweeper
-from trainshed.core.job import JobState, Status
+from trainshed.core.jobs.job import JobState, Status
 from trainshed.core.ports import Operation
 from trainshed.testing.code import MemoryCodeStore
 from trainshed.testing.store import MemoryStore

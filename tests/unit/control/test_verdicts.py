@@ -21,17 +21,17 @@ from tests.builders import (
 from tests.unit.control.engine import Engine, NoLogs
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.verdicts import Reporter
-from trainshed.core.decide import Plan, decide
 from trainshed.core.errors import Unavailable
 from trainshed.core.event import Reason
-from trainshed.core.job import Job, JobState, RestartRule
+from trainshed.core.jobs.decide import Plan, decide
+from trainshed.core.jobs.job import Job, JobState, RestartRule
+from trainshed.core.jobs.replica import Exit, Observation, Replica
+from trainshed.core.jobs.verdict import Cause, Verdict
+from trainshed.core.jobs.withhold import withhold
 from trainshed.core.logs import Line, LogQuery, OutputStream
-from trainshed.core.replica import Exit, Observation, Replica
-from trainshed.core.verdict import Cause, Verdict
 from trainshed.core.view import Storing
-from trainshed.core.withhold import withhold
+from trainshed.data.verdict_rules import load_rules
 from trainshed.testing.backend import FakeMachine
-from trainshed.verdict_rules import load_rules
 
 RAISED = ("Traceback (most recent call last):", '  File "a.py", line 1, in <module>', "KeyError: 'x'")
 ONCE = a_rule(disabled=True)

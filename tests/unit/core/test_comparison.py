@@ -9,9 +9,9 @@ from tests.builders import a_job, a_pool
 from trainshed.core.columns import Columns
 from trainshed.core.comparison import MOST_VALUES, ComparisonRequest, compare
 from trainshed.core.curve import Curve, Over, curve, resampled, shared_places
-from trainshed.core.job import Job
-from trainshed.core.job_settings import arguments, differences
-from trainshed.core.secret import MASK
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.job_settings import arguments, differences
+from trainshed.core.jobs.secret import MASK
 
 TASK = "workerpool0-0"
 BEGAN = a_job().created_at.timestamp()

@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 from tests.builders import a_job, a_pool, an_admission
 from trainshed.core.day_use import DayUse, day_uses, open_uses
 from trainshed.core.event import Reason, Waiting
-from trainshed.core.job import Job, JobState, Scheduling, Status, planned_replicas
+from trainshed.core.jobs.job import Job, JobState, Scheduling, Status, planned_replicas
+from trainshed.core.jobs.replica import Exit, Phase
 from trainshed.core.ledger import Interval, TimeClass, account
-from trainshed.core.replica import Exit, Phase
 
 EVENING = datetime(2026, 11, 30, 23, 59, 50, tzinfo=UTC)
 LAST, NEXT = date(2026, 11, 30), date(2026, 12, 1)

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from tests.builders import T0, a_job, a_pool, an_admission, at, seconds
 from trainshed.core.event import Reason, Waiting
-from trainshed.core.job import Closing, Job, JobState, Outcome, Scheduling, Status, planned_replicas
+from trainshed.core.jobs.job import Closing, Job, JobState, Outcome, Scheduling, Status, planned_replicas
+from trainshed.core.jobs.replica import Exit, Phase, Replica
 from trainshed.core.ledger import Interval, TimeClass, account
-from trainshed.core.replica import Exit, Phase, Replica
 
 
 class Story:

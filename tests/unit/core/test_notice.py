@@ -6,11 +6,12 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import a_job, a_pool, at, running
-from tests.unit.core.test_interruptions import evicted
-from trainshed.core.closing import preempted, requeued
-from trainshed.core.decide import decide
+from tests.unit.core.jobs.test_interruptions import evicted
 from trainshed.core.event import Event, Reason
-from trainshed.core.job import Failure, Job, JobState, Owner, OwnerKind, RestartRule, Scheduling, Status
+from trainshed.core.jobs.closing import preempted, requeued
+from trainshed.core.jobs.decide import decide
+from trainshed.core.jobs.job import Failure, Job, JobState, Owner, OwnerKind, RestartRule, Scheduling, Status
+from trainshed.core.jobs.verdict import Cause, Verdict
 from trainshed.core.notice import (
     CHOICES,
     LONGEST_PAUSE,
@@ -23,7 +24,6 @@ from trainshed.core.notice import (
     notices_of,
     pause_after,
 )
-from trainshed.core.verdict import Cause, Verdict
 
 VERDICT = Verdict(
     cause=Cause.IMPORT_ERROR,

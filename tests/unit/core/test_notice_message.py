@@ -13,7 +13,7 @@ import pytest
 
 from tests.builders import a_job, at, running
 from tests.unit.core.test_notice import FAILURE, a_channel, over
-from trainshed.core.job import JobState
+from trainshed.core.jobs.job import JobState
 from trainshed.core.notice import Notice, NoticeWay, budget_notice, notices_of
 from trainshed.core.notice_message import key_of, mail_of, new_secret, request_of, signature
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tests.builders import a_job, a_pool, admitted, alive, at, key
-from trainshed.core.decide import decide
 from trainshed.core.event import Reason
-from trainshed.core.job import Job, JobState
+from trainshed.core.jobs.decide import decide
+from trainshed.core.jobs.job import Job, JobState
+from trainshed.core.jobs.replica import Observation, Sight
 from trainshed.core.obstacle import PATIENCE as PATIENCE_BY_REASON
 from trainshed.core.obstacle import Obstacle
-from trainshed.core.replica import Observation, Sight
-from trainshed.setting_values import OBSTACLES
+from trainshed.settings.values import OBSTACLES
 
 PATIENCE = timedelta(seconds=60)
 PAIR = (a_pool(), a_pool())

@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 
 from tests.builders import a_job, a_pool, at, seconds
-from trainshed.core.job import JobSpec, Pool
+from trainshed.core.jobs.job import JobSpec, Pool
 from trainshed.core.outputs import (
     MANIFEST,
     QUIET,

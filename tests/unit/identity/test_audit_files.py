@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.builders import T0
-from trainshed.core.audit import AuditPlace, AuditQuery, AuditRow, is_audited
-from trainshed.core.permission import OWNER, Permission, principal_of_job
+from trainshed.core.accounts.audit import AuditPlace, AuditQuery, AuditRow, is_audited
+from trainshed.core.accounts.permission import OWNER, Permission, principal_of_job
 from trainshed.identity import audit_pages, audit_refusals
 from trainshed.identity.audit_files import AuditFiles
 from trainshed.identity.audit_line import line_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import T0
-from trainshed.core.directory import (
+from trainshed.core.accounts.directory import (
     AccessToken,
     Account,
     AccountChange,
@@ -18,8 +18,8 @@ from trainshed.core.directory import (
     ProviderIdentity,
     RoleGrant,
 )
+from trainshed.core.accounts.role import EVERYWHERE, Role
 from trainshed.core.errors import Invalid, Unavailable
-from trainshed.core.role import EVERYWHERE, Role
 from trainshed.identity.directory_file import DirectoryFile
 
 TOKEN = AccessToken(

@@ -20,9 +20,9 @@ from tests.id_tokens import (
     public_key,
     signed,
 )
-from trainshed.core.directory import ProviderIdentity
+from trainshed.core.accounts.directory import ProviderIdentity
+from trainshed.core.accounts.oidc import ProvidedPerson, SignInAttempt
 from trainshed.core.errors import Exhausted, Forbidden, Unavailable
-from trainshed.core.oidc import ProvidedPerson, SignInAttempt
 from trainshed.identity.oidc.provider import (
     FAILED,
     FRESH,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from trainshed.core.accounts.permission import OWNER
 from trainshed.core.errors import Unavailable
-from trainshed.core.permission import OWNER
 from trainshed.identity.ended_sessions import EndedSessions
 from trainshed.identity.session import LIFE, SignedSessions
 

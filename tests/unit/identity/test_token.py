@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from trainshed.core.accounts.permission import OWNER
 from trainshed.core.errors import Forbidden, Unauthenticated, Unavailable
-from trainshed.core.permission import OWNER
 from trainshed.identity import NoAuthentication, TokenFile
 from trainshed.identity.token import FRESH
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainshed import report
-from trainshed.core.measurement import MetricChannel, ReportedEntry
+from trainshed.core.tuning.measurement import MetricChannel, ReportedEntry
 from trainshed.metrics.history import MOST_JOURNAL, ReplicaHistory
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import packages
-from trainshed.core.package import FREE, MOST_FILES, RATIO, UNPACKED
+from trainshed.core.supplies.package import FREE, MOST_FILES, RATIO, UNPACKED
 from trainshed.runtimes import archive
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from trainshed.core.errors import Invalid
-from trainshed.core.requirements import faults
+from trainshed.core.supplies.requirements import faults
 from trainshed.runtimes.rows import load_rows, read_rows, shipped_rows
 
 

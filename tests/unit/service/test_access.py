@@ -8,17 +8,17 @@ from typing import Any, cast
 import pytest
 
 from tests.builders import T0, a_job
-from trainshed.core.access import GRACE, HIDDEN
+from trainshed.core.accounts.permission import principal_of_job
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Forbidden, NotFound
-from trainshed.core.fleet import Placement
 from trainshed.core.google import GoogleAccess
-from trainshed.core.job import Job, JobState
-from trainshed.core.launch import Launch, RemoteRole
+from trainshed.core.jobs.access import GRACE, HIDDEN
+from trainshed.core.jobs.job import Job, JobState
+from trainshed.core.jobs.launch import Launch, RemoteRole
+from trainshed.core.jobs.remote_start import SECRET, remote_secret
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.permission import principal_of_job
 from trainshed.core.ports import Operation
-from trainshed.core.remote_start import SECRET, remote_secret
+from trainshed.core.queue.fleet import Placement
 from trainshed.service import access
 from trainshed.service.access import NO_GRANTS, AccessService, AnswerCache, BucketGrants
 from trainshed.testing.bucket import MemoryBuckets

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.builders import T0
 from tests.id_tokens import StepClock
-from trainshed.core.audit import AuditPage, AuditPlace, AuditQuery, AuditRow
-from trainshed.core.permission import OWNER, Permission, Principal, PrincipalKind
+from trainshed.core.accounts.audit import AuditPage, AuditPlace, AuditQuery, AuditRow
+from trainshed.core.accounts.permission import OWNER, Permission, Principal, PrincipalKind
 from trainshed.identity.audit_files import AuditFiles
 from trainshed.identity.directory_file import DirectoryFile
 from trainshed.service.accounts import AccountService

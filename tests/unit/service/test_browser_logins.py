@@ -9,11 +9,11 @@ import pytest
 
 from tests.builders import T0
 from tests.id_tokens import StepClock
-from trainshed.core.account_token import split_token
-from trainshed.core.directory import AccountChange, TokenRequest
+from trainshed.core.accounts.account_token import split_token
+from trainshed.core.accounts.directory import AccountChange, TokenRequest
+from trainshed.core.accounts.permission import OWNER, Principal
+from trainshed.core.accounts.role import Role
 from trainshed.core.errors import Exhausted, Forbidden, Invalid, NotFound
-from trainshed.core.permission import OWNER, Principal
-from trainshed.core.role import Role
 from trainshed.identity.account_tokens import AccountTokens
 from trainshed.identity.audit_files import AuditFiles
 from trainshed.identity.directory_file import DirectoryFile

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.builders import a_job
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.service.hints import MOST_WAITING, REMEMBERED, JobHints
 
 

@@ -9,14 +9,14 @@ import pytest
 from tests.builders import T0, a_job
 from trainshed.api.call import Call
 from trainshed.api.images import ImageHandlers
+from trainshed.core.accounts.permission import OWNER, Principal, PrincipalKind
+from trainshed.core.accounts.role import Role
 from trainshed.core.errors import Conflict, Forbidden, NotFound, TrainshedError
-from trainshed.core.image import Image, project_in
-from trainshed.core.image_cache import ImageCache
-from trainshed.core.image_port import ImageStore
-from trainshed.core.job import Job
-from trainshed.core.permission import OWNER, Principal, PrincipalKind
+from trainshed.core.jobs.job import Job
 from trainshed.core.ports import Store
-from trainshed.core.role import Role
+from trainshed.core.supplies.image import Image, project_in
+from trainshed.core.supplies.image_cache import ImageCache
+from trainshed.core.supplies.image_port import ImageStore
 from trainshed.service.images import ImageService
 
 SECRET, MINE = "eu-docker.pkg.dev/vision/r/secret:1", "eu-docker.pkg.dev/speech/r/mine:1"

@@ -10,10 +10,10 @@ from tests.builders import T0, a_job, a_pool, running, seconds
 from tests.contracts.code_store import SOME, Steps, keep, manifest
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from trainshed.core.event import Event, Reason, Waiting
-from trainshed.core.job import Job, JobSpec, JobState, Scheduling
-from trainshed.core.persistent_resource import PersistentResource
+from trainshed.core.jobs.job import Job, JobSpec, JobState, Scheduling
 from trainshed.core.ports import Clock
 from trainshed.core.query import JobQuery
+from trainshed.core.queue.persistent_resource import PersistentResource
 from trainshed.service.code import CodeService
 from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.jobs import JobRequest, JobService, new_id

@@ -9,7 +9,7 @@ from tests.unit.control.stepped import SteppedClock
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Unavailable
 from trainshed.core.event import Event, Reason, Severity
-from trainshed.core.origin import Origin
+from trainshed.core.jobs.origin import Origin
 from trainshed.service.results_check import ResultsCheck
 from trainshed.testing.bucket import MemoryBuckets
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.builders import a_job, at
 from tests.properties.effort import PROPERTY
 from trainshed.core.event import Event, Reason
-from trainshed.core.job import Job, JobState, Status
+from trainshed.core.jobs.job import Job, JobState, Status
 from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery, OutputStream
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import Sink

@@ -10,9 +10,9 @@ import pytest
 from tests.builders import T0, a_job, a_node, a_pool
 from tests.study_builders import a_study
 from trainshed.core.errors import Conflict
-from trainshed.core.job import Job, JobSpec, Owner, OwnerKind
-from trainshed.core.persistent_resource import PersistentResource
-from trainshed.core.study import Study, StudyState
+from trainshed.core.jobs.job import Job, JobSpec, Owner, OwnerKind
+from trainshed.core.queue.persistent_resource import PersistentResource
+from trainshed.core.tuning.study import Study, StudyState
 from trainshed.service.persistent_resources import PersistentResourceService
 from trainshed.service.reserved_shares import ReservedShares
 from trainshed.store import SqlStore

@@ -7,7 +7,7 @@ import pytest
 from tests.contracts.model_store import a_pipeline
 from tests.unit.service.test_jobs import JobSetup, StillClock
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
-from trainshed.core.job import PIPELINE, Job, JobState, Owner, OwnerKind
+from trainshed.core.jobs.job import PIPELINE, Job, JobState, Owner, OwnerKind
 from trainshed.core.model import ModelQuery
 from trainshed.core.query import JobQuery
 from trainshed.service.jobs import JobRequest

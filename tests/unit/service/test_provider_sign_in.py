@@ -8,9 +8,9 @@ import pytest
 
 from tests.builders import T0
 from tests.id_tokens import StepClock
-from trainshed.core.directory import Account, AccountChange, ProviderIdentity, TokenRequest
+from trainshed.core.accounts.directory import Account, AccountChange, ProviderIdentity, TokenRequest
+from trainshed.core.accounts.oidc import ProvidedPerson, SignInAttempt
 from trainshed.core.errors import Forbidden
-from trainshed.core.oidc import ProvidedPerson, SignInAttempt
 from trainshed.identity.account_tokens import AccountTokens
 from trainshed.identity.audit_files import AuditFiles
 from trainshed.identity.directory_file import DirectoryFile

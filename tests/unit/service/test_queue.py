@@ -10,13 +10,13 @@ import pytest
 from tests.builders import T0, a_job, a_node, a_pool, at, running
 from tests.shares import a_share, a_tree
 from trainshed.core.event import Reason, Waiting
-from trainshed.core.fleet import Fit
-from trainshed.core.job import Job, Scheduling
-from trainshed.core.place import Amount
-from trainshed.core.queue_walk import MOST_LANES, QueuePlace
-from trainshed.core.readiness import PreparationKind
-from trainshed.core.shape import order
-from trainshed.core.share import ShareTree
+from trainshed.core.jobs.job import Job, Scheduling
+from trainshed.core.jobs.readiness import PreparationKind
+from trainshed.core.queue.fleet import Fit
+from trainshed.core.queue.place import Amount
+from trainshed.core.queue.queue_walk import MOST_LANES, QueuePlace
+from trainshed.core.queue.shape import order
+from trainshed.core.queue.share import ShareTree
 from trainshed.service import queue as queue_module
 from trainshed.service.queue import QueuePage, QueueService
 from trainshed.testing.backend import FakeBackend, FakeMachine

@@ -7,8 +7,8 @@ import pytest
 from tests.builders import T0, a_pool
 from tests.shares import a_job_of, a_share, a_tree
 from trainshed.core.errors import Invalid
-from trainshed.core.persistent_resource import PersistentResource
-from trainshed.core.share import ShareTree
+from trainshed.core.queue.persistent_resource import PersistentResource
+from trainshed.core.queue.share import ShareTree
 from trainshed.service.reserved_shares import ReservedShares
 
 KEPT = PersistentResource(id="kept", project="vision", location="l", pools=(a_pool(),), created_at=T0)

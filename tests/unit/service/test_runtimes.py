@@ -7,14 +7,14 @@ from typing import cast
 import pytest
 
 from tests.builders import a_job
+from trainshed.core.accounts.permission import OWNER, Principal, PrincipalKind
+from trainshed.core.accounts.role import Role
 from trainshed.core.errors import Conflict, NotFound
-from trainshed.core.job import Job
-from trainshed.core.package import Package
-from trainshed.core.permission import OWNER, Principal, PrincipalKind
+from trainshed.core.jobs.job import Job
 from trainshed.core.ports import Store
-from trainshed.core.role import Role
-from trainshed.core.runtime import Runtime, RuntimePhase
-from trainshed.core.runtime_port import RuntimeStore
+from trainshed.core.supplies.package import Package
+from trainshed.core.supplies.runtime import Runtime, RuntimePhase
+from trainshed.core.supplies.runtime_port import RuntimeStore
 from trainshed.service import runtimes
 from trainshed.service.runtimes import RuntimeService
 

@@ -8,9 +8,9 @@ import pytest
 from tests.builders import a_node, a_pool
 from tests.shares import a_job_of, a_share, a_tree
 from trainshed.core.errors import Exhausted
-from trainshed.core.fleet import Fit
-from trainshed.core.job import Job
-from trainshed.core.share import Share, ShareTree, share_tree
+from trainshed.core.jobs.job import Job
+from trainshed.core.queue.fleet import Fit
+from trainshed.core.queue.share import Share, ShareTree, share_tree
 from trainshed.service.share_limits import ShareLimits
 from trainshed.testing.backend import FakeBackend, FakeMachine
 

@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 from tests.builders import T0, a_job, a_pool, admitted, running
+from trainshed.core.accounts.permission import OWNER, Principal
 from trainshed.core.errors import Conflict, Exhausted, Forbidden, NotFound, Unavailable
-from trainshed.core.job import Job, JobState
+from trainshed.core.jobs.job import Job, JobState
+from trainshed.core.jobs.replica import Exit, Phase
 from trainshed.core.names import RunKey
-from trainshed.core.permission import OWNER, Principal
-from trainshed.core.replica import Exit, Phase
 from trainshed.core.shell_port import Screen, Terminal
 from trainshed.service.shells import LIFE, MOST_OPEN, ReplicaPlace, ShellService, ShellTicket
 from trainshed.service.tickets import MOST_TICKETS

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.builders import T0
+from trainshed.core.accounts.permission import OWNER, Principal, PrincipalKind
 from trainshed.core.errors import Forbidden
-from trainshed.core.permission import OWNER, Principal, PrincipalKind
 from trainshed.identity.open import NoAuthentication
 from trainshed.identity.session import LIFE as SESSION_LIFE
 from trainshed.identity.session import SignedSessions

@@ -7,8 +7,8 @@ import pytest
 
 from tests.many_trials import ended_study, keep_studies
 from trainshed.clock import SteadyClock
-from trainshed.core.pareto import optimal_indexes
-from trainshed.core.trial_outline import outline
+from trainshed.core.tuning.pareto import optimal_indexes
+from trainshed.core.tuning.trial_outline import outline
 from trainshed.service.study_views import StudyViews
 from trainshed.store.sql import SqlStore
 from trainshed.wire.study_row import render_points

@@ -11,12 +11,12 @@ import pytest
 
 from tests.builders import T0, a_pool
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound, Violation
-from trainshed.core.given_trial import GivenTrial
-from trainshed.core.job import JobSpec
-from trainshed.core.measurement import Measurement
-from trainshed.core.search_space import Parameter, ParameterKind, SearchSpace, TrialPoint
-from trainshed.core.stopping_rule import StoppingKind, StoppingRule
-from trainshed.core.study import (
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.tuning.given_trial import GivenTrial
+from trainshed.core.tuning.measurement import Measurement
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace, TrialPoint
+from trainshed.core.tuning.stopping_rule import StoppingKind, StoppingRule
+from trainshed.core.tuning.study import (
     Selection,
     Study,
     StudyKind,
@@ -26,7 +26,7 @@ from trainshed.core.study import (
     Trial,
     TrialState,
 )
-from trainshed.core.suggestion_port import Objective, SuggestionRequest
+from trainshed.core.tuning.suggestion_port import Objective, SuggestionRequest
 from trainshed.service.asked_studies import AskedStudies
 from trainshed.service.studies import StudyRequest, StudyService
 from trainshed.service.trials import TrialService

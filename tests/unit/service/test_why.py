@@ -9,13 +9,13 @@ import pytest
 
 from tests.builders import T0, a_job, a_node, a_pool, admitted, at, running
 from tests.shares import a_share, a_tree
-from trainshed.core.admit import in_turn
 from trainshed.core.errors import NotFound
 from trainshed.core.event import Reason
-from trainshed.core.fleet import Fit
-from trainshed.core.job import Job, JobSpec, JobState
-from trainshed.core.machine import Catalogue
-from trainshed.core.snapshot import is_waiting
+from trainshed.core.jobs.job import Job, JobSpec, JobState
+from trainshed.core.queue.admit import in_turn
+from trainshed.core.queue.fleet import Fit
+from trainshed.core.queue.machine import Catalogue
+from trainshed.core.queue.snapshot import is_waiting
 from trainshed.service.jobs import JobRequest
 from trainshed.service.results_check import ResultsCheck
 from trainshed.service.why import WhyService

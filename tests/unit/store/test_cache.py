@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from tests.contracts.store_values import RUNNING, a_job
-from trainshed.core.replica import Replica
+from trainshed.core.jobs.replica import Replica
 from trainshed.store.cache import Decoded, weight
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainshed.core.event import Reason
-from trainshed.core.job import Failure, JobSpec, Pool, Scheduling, Status
-from trainshed.core.replica import Exit, Phase, Replica
-from trainshed.core.verdict import Cause, Verdict
+from trainshed.core.jobs.job import Failure, JobSpec, Pool, Scheduling, Status
+from trainshed.core.jobs.replica import Exit, Phase, Replica
+from trainshed.core.jobs.verdict import Cause, Verdict
 from trainshed.store.codec import dumps, loads, read_time, write_time
 
 T0 = datetime(2026, 3, 1, tzinfo=UTC)

@@ -7,8 +7,8 @@ import pytest
 
 from tests.suggestions import MIXED, SMALL, finished, loss, random_trials, request_of
 from trainshed.core.errors import Invalid
-from trainshed.core.search_space import Parameter, ParameterKind, SearchSpace, TrialPoint
-from trainshed.core.suggestion_port import Algorithm, NoiseLevel, Objective, TrialResult, point_key
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace, TrialPoint
+from trainshed.core.tuning.suggestion_port import Algorithm, NoiseLevel, Objective, TrialResult, point_key
 from trainshed.suggest.choose import choose
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from trainshed.core.earlier_trials import MOST, learned
-from trainshed.core.search_space import Parameter, ParameterKind, SearchSpace, TrialPoint
-from trainshed.core.suggestion_port import Objective, SuggestionRequest, TrialResult
+from trainshed.core.tuning.earlier_trials import MOST, learned
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace, TrialPoint
+from trainshed.core.tuning.suggestion_port import Objective, SuggestionRequest, TrialResult
 from trainshed.suggest.choose import choose
 
 X = Parameter(id="x", kind=ParameterKind.DOUBLE, low=-5, high=10)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.suggestions import MIXED
-from trainshed.core.search_space import Parameter, ParameterKind, SearchSpace
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace
 from trainshed.suggest.acquisition import Search, best_rows, log_improvement
 from trainshed.suggest.encoding import Encoding
 from trainshed.suggest.gaussian_process import GaussianProcess, Priors, fit

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trainshed.core.search_space import Parameter, ParameterKind, SearchSpace
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace
 from trainshed.suggest.encoding import Encoding
 from trainshed.suggest.settling import NEAR, is_settled, off_border, trusted_radius
 

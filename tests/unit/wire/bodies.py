@@ -9,9 +9,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from trainshed.catalogue import load_catalogue
 from trainshed.core.errors import Invalid
-from trainshed.core.job import Job, Status
+from trainshed.core.jobs.job import Job, Status
+from trainshed.data.catalogue import load_catalogue
 from trainshed.wire.base import Message
 from trainshed.wire.custom_job import JobDraft, Offer, parse_custom_job
 

@@ -2,11 +2,11 @@ from datetime import timedelta
 
 from tests.unit.wire.bodies import NOW, a_job
 from trainshed.core.event import Event, Reason, Severity, Waiting
-from trainshed.core.fleet import Admission, Placement
-from trainshed.core.job import Failure, JobState
+from trainshed.core.jobs.job import Failure, JobState
+from trainshed.core.jobs.replica import Exit, Phase, Replica
 from trainshed.core.logs import Line, OutputStream
 from trainshed.core.ports import Operation
-from trainshed.core.replica import Exit, Phase, Replica
+from trainshed.core.queue.fleet import Admission, Placement
 from trainshed.wire.job_status import render_events, render_job_status
 from trainshed.wire.log_entry import render_event_entry, render_line
 from trainshed.wire.operation import render_operation

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.unit.wire.bodies import OFFER, a_body, a_job, a_pool, any_json, names, parsed
 from trainshed.core.errors import Invalid
-from trainshed.core.secret import is_secret_name
+from trainshed.core.jobs.secret import is_secret_name
 from trainshed.wire import job_schema
 from trainshed.wire.custom_job import parse_custom_job, parse_job_file, render_custom_job
 

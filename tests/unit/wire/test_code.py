@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainshed.core.code import MOST_FILES, MOST_SIZE, Header, Mode
 from trainshed.core.errors import Invalid
+from trainshed.core.supplies.code import MOST_FILES, MOST_SIZE, Header, Mode
 from trainshed.wire.code import FrameReader, parse_manifest, render_manifest
 
 HASH = "ab" * 32

@@ -5,9 +5,9 @@ import pytest
 
 from tests.unit.wire.bodies import NOW, a_body, a_job, a_pool, faults, parsed
 from trainshed.core.event import Reason
-from trainshed.core.job import Failure, JobState, Pool, planned_replicas
-from trainshed.core.machine import GIB
-from trainshed.core.nfs import NfsMount
+from trainshed.core.jobs.job import Failure, JobState, Pool, planned_replicas
+from trainshed.core.jobs.nfs import NfsMount
+from trainshed.core.queue.machine import GIB
 from trainshed.wire.custom_job import parse_job_file, render_custom_job, render_spec
 
 POOLS = "job_spec.worker_pool_specs"

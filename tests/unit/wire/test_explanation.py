@@ -2,8 +2,8 @@
 
 from tests.builders import T0, at
 from trainshed.core.event import Reason
-from trainshed.core.explanation import Change, ChangeCost, Eta, Explanation, Fact, Ground
-from trainshed.core.job import JobState
+from trainshed.core.explain.explanation import Change, ChangeCost, Eta, Explanation, Fact, Ground
+from trainshed.core.jobs.job import JobState
 from trainshed.wire.explanation import render_explanation
 
 HOLDER = Ground(reason=Fact.HOLDS, message="Job 2 holds it.", job="2", at=at(60))

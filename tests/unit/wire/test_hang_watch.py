@@ -7,9 +7,9 @@ import pytest
 
 from tests.builders import T0, running
 from tests.unit.wire.bodies import a_body, a_job, faults, parsed
-from trainshed.core.hang import HangPolicy, HangRule, StallKind, Suspicion
-from trainshed.core.job import Scheduling
-from trainshed.core.stacks import ProcessStack, StackDump, StackFrame, ThreadStack, grouped
+from trainshed.core.jobs.hang import HangPolicy, HangRule, StallKind, Suspicion
+from trainshed.core.jobs.job import Scheduling
+from trainshed.core.jobs.stacks import ProcessStack, StackDump, StackFrame, ThreadStack, grouped
 from trainshed.wire.custom_job import render_custom_job
 from trainshed.wire.job_status import render_job_status
 from trainshed.wire.stacks import render_stacks

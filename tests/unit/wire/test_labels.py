@@ -3,7 +3,7 @@
 import pytest
 
 from trainshed.core.errors import Invalid
-from trainshed.core.launch import QUEUE_LABEL
+from trainshed.core.jobs.launch import QUEUE_LABEL
 from trainshed.wire.faults import Faults
 from trainshed.wire.labels import check_labels
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tests.builders import a_job, at
-from trainshed.core.job import JobState
+from trainshed.core.jobs.job import JobState
 from trainshed.core.metrics import GpuUse, Point, Progress, Report, RunReading, Series, Usage
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.wire import prometheus

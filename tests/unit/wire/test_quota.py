@@ -1,6 +1,6 @@
 """Quotas in the words of compute and of Cloud Quotas."""
 
-from trainshed.core.quota import ShareQuota
+from trainshed.core.queue.quota import ShareQuota
 from trainshed.wire.quota import quota_id, render_project, render_quota_info, render_region
 
 CPUS = ShareQuota(item="cpus", limit=7.5, used=2)

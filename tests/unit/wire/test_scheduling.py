@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.wire.bodies import a_body, a_job, faults, parsed
-from trainshed.core.job import RestartRule, Scheduling
+from trainshed.core.jobs.job import RestartRule, Scheduling
 from trainshed.wire.custom_job import render_custom_job
 
 

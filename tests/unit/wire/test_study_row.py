@@ -2,8 +2,8 @@
 
 from tests.study_builders import a_study
 from trainshed.core.event import Reason, Waiting
-from trainshed.core.study import StudyState
-from trainshed.core.trial_outline import StudyFigures
+from trainshed.core.tuning.study import StudyState
+from trainshed.core.tuning.trial_outline import StudyFigures
 from trainshed.wire.study_row import render_study_row
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from trainshed.core.errors import Invalid
-from trainshed.core.search_space import Parameter, ParameterKind, Scale
-from trainshed.core.stopping_rule import StoppingKind, StoppingRule
-from trainshed.core.study import RuntimeLimit, Selection, StudySpec, StudyStopping
-from trainshed.core.suggestion_port import Algorithm, NoiseLevel, Objective
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale
+from trainshed.core.tuning.stopping_rule import StoppingKind, StoppingRule
+from trainshed.core.tuning.study import RuntimeLimit, Selection, StudySpec, StudyStopping
+from trainshed.core.tuning.suggestion_port import Algorithm, NoiseLevel, Objective
 from trainshed.wire import base
 from trainshed.wire.faults import Faults
 from trainshed.wire.study_schema import StudySpecFields

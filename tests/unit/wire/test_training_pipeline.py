@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.wire.bodies import NOW, OFFER, a_pool, any_json, job_of, names
 from trainshed.core.errors import Invalid
 from trainshed.core.event import Reason
-from trainshed.core.job import Failure, Job, JobState, Owner, OwnerKind
+from trainshed.core.jobs.job import Failure, Job, JobState, Owner, OwnerKind
 from trainshed.core.model import model_of
 from trainshed.wire.custom_job import JobDraft, render_custom_job
 from trainshed.wire.job_schema import CustomJobSpec

@@ -10,9 +10,17 @@ from hypothesis import given
 from tests.unit.wire.bodies import NOW, OFFER, a_pool, any_json, names
 from tests.unit.wire.test_study_spec import BATCH, LAYERS, LR, OPTIMIZER, a_spec, under
 from trainshed.core.errors import Invalid
-from trainshed.core.job import JobSpec
-from trainshed.core.measurement import Measurement
-from trainshed.core.study import Study, StudyKind, StudyLimits, StudyState, StudyStatus, Trial, TrialState
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.tuning.measurement import Measurement
+from trainshed.core.tuning.study import (
+    Study,
+    StudyKind,
+    StudyLimits,
+    StudyState,
+    StudyStatus,
+    Trial,
+    TrialState,
+)
 from trainshed.wire.job_schema import CustomJobSpec
 from trainshed.wire.study_schema import StudySpecFields
 from trainshed.wire.tuning_job import TuningDraft, TuningJobFields, parse_tuning_job, render_tuning_job

@@ -2,8 +2,8 @@
 
 from tests.unit.wire.bodies import NOW, a_job
 from trainshed.core.event import Reason
-from trainshed.core.job import Failure, JobState
-from trainshed.core.verdict import Cause, Verdict
+from trainshed.core.jobs.job import Failure, JobState
+from trainshed.core.jobs.verdict import Cause, Verdict
 from trainshed.wire.custom_job import render_custom_job
 from trainshed.wire.job_status import render_job_status
 

@@ -12,9 +12,9 @@ from tests.builders import T0, at
 from tests.study_builders import a_trial, asked, done
 from tests.unit.wire.bodies import any_json, names
 from trainshed.core.errors import Invalid
-from trainshed.core.measurement import Measurement
-from trainshed.core.search_space import Parameter, ParameterKind, SearchSpace
-from trainshed.core.study import Study, StudyState, StudyStatus, TrialState
+from trainshed.core.tuning.measurement import Measurement
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace
+from trainshed.core.tuning.study import Study, StudyState, StudyStatus, TrialState
 from trainshed.wire.measurement import MeasurementRequest
 from trainshed.wire.trial import render_measurement, render_trial
 from trainshed.wire.vizier import (

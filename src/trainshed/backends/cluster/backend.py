@@ -60,16 +60,16 @@ from trainshed.backends.machine.registry_auth import RegistryAuth
 from trainshed.backends.machine.run_folders import find_runs, run_folder
 from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.core.errors import Invalid, Unavailable, Violation
-from trainshed.core.fleet import Admission, Node
-from trainshed.core.image import ImageConfig
-from trainshed.core.job import JobSpec, Pool
-from trainshed.core.launch import Launch
-from trainshed.core.limits import memory_limit
+from trainshed.core.jobs.job import JobSpec, Pool
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.limits import memory_limit
+from trainshed.core.jobs.readiness import PreparationProgress, Readiness, ReadinessState, together
+from trainshed.core.jobs.remote_start import with_remote_program
+from trainshed.core.jobs.replica import Handle, Observation
 from trainshed.core.names import RunKey
-from trainshed.core.readiness import PreparationProgress, Readiness, ReadinessState, together
-from trainshed.core.remote_start import with_remote_program
-from trainshed.core.replica import Handle, Observation
-from trainshed.core.runtime import RuntimeNeed
+from trainshed.core.queue.fleet import Admission, Node
+from trainshed.core.supplies.image import ImageConfig
+from trainshed.core.supplies.runtime import RuntimeNeed
 
 _PATIENCE = 5.0  # seconds for which a launch waits for a program that begins alone
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from trainshed.backends.cluster.pod_connection import ChannelBroken, PodDoor
 from trainshed.backends.cluster.pod_frames import read_frames
 from trainshed.core.ports import Sink
-from trainshed.regular_file import open_regular
+from trainshed.disk.regular_file import open_regular
 
 
 class PodChannel:

@@ -14,7 +14,7 @@ from trainshed.backends.cluster.object_cache import ObjectCache
 from trainshed.backends.cluster.objects import Object, part
 from trainshed.backends.cluster.pod import HOME
 from trainshed.backends.cluster.pod_template import PodTemplate
-from trainshed.core.fleet import Node
+from trainshed.core.queue.fleet import Node
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from trainshed.backends.cluster.waiting_watch import WaitingWatch
 from trainshed.backends.cluster.workload_reasons import missing_remedy, slim_workload
 from trainshed.core.errors import Hindered
 from trainshed.core.event import Reason
-from trainshed.core.launch import QUEUE_LABEL, Launch
+from trainshed.core.jobs.launch import QUEUE_LABEL, Launch
 from trainshed.core.obstacle import Obstacle, Patience
 from trainshed.preparation import remember
 

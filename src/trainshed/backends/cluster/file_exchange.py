@@ -19,7 +19,7 @@ from trainshed.backends.cluster.pod_files import PIECE, Brought, Fetched, PodEnt
 from trainshed.backends.cluster.run import PodRun
 from trainshed.backends.cluster.view_changes import ViewChanges
 from trainshed.core.metrics import hypertune_file
-from trainshed.regular_file import read_regular, write_regular
+from trainshed.disk.regular_file import read_regular, write_regular
 
 T = TypeVar("T")
 _LEAST_PAUSE, _MOST_PAUSE = 0.5, 60.0  # seconds between two looks at what a program wrote

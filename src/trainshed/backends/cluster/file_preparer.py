@@ -17,9 +17,9 @@ from trainshed.backends.cluster.views import PodViews
 from trainshed.backends.machine.code_folders import CodeFolders
 from trainshed.backends.machine.mounts import local_env
 from trainshed.backends.machine.run_storage import RunStorage
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
 from trainshed.core.names import ReplicaName
-from trainshed.core.runtime import RuntimeNeed
+from trainshed.core.supplies.runtime import RuntimeNeed
 from trainshed.core.view import ROOT
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable
 
 from trainshed.backends.cluster.pod_files import Fetched, PodEntry, Refused
-from trainshed.regular_file import open_regular
+from trainshed.disk.regular_file import open_regular
 
 
 class FileTaker:

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from trainshed.core.errors import TrainshedError
-from trainshed.core.fleet import Node
-from trainshed.core.image import refusal
+from trainshed.core.jobs.readiness import Readiness, ReadinessState
 from trainshed.core.metrics import Measure
 from trainshed.core.ports import Backend, Capabilities
-from trainshed.core.readiness import Readiness, ReadinessState
+from trainshed.core.queue.fleet import Node
+from trainshed.core.supplies.image import refusal
 
 CAPABILITIES = Capabilities(
     name="kubernetes",

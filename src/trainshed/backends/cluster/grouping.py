@@ -8,7 +8,7 @@ import hashlib
 from dataclasses import dataclass
 
 from trainshed.backends.cluster.objects import Object, part
-from trainshed.core.launch import QUEUE_LABEL
+from trainshed.core.jobs.launch import QUEUE_LABEL
 from trainshed.core.names import ReplicaName
 
 KUEUE = "kueue.x-k8s.io"

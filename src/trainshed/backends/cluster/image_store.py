@@ -1,4 +1,4 @@
-"""ClusterImageStore implements core.image_port.ImageStore with the images on the nodes of a cluster.
+"""ClusterImageStore implements core.supplies.image_port.ImageStore with the images on the nodes of a cluster.
 
 People and the keeper of image caches call it. An image is pulled to every node that takes pods, by a small
 pod on each. Where it is, nodes say themselves; they list only their largest images and do so late, so what a
@@ -18,7 +18,7 @@ from trainshed.backends.cluster.object_cache import ObjectCache
 from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Unavailable, Violation
-from trainshed.core.image import (
+from trainshed.core.supplies.image import (
     BuildRecipe,
     Image,
     ImageConfig,

@@ -22,9 +22,15 @@ from trainshed.backends.cluster.pod_template import NOTHING_MORE, PodTemplate
 from trainshed.backends.cluster.registry import RegistryClient, RegistryFault, RegistryImage
 from trainshed.core.errors import Hindered, Unavailable
 from trainshed.core.event import Reason
-from trainshed.core.image import Reference, parse
-from trainshed.core.readiness import READY, PreparationKind, PreparationProgress, Readiness, ReadinessState
-from trainshed.core.verdict import Cause, Verdict
+from trainshed.core.jobs.readiness import (
+    READY,
+    PreparationKind,
+    PreparationProgress,
+    Readiness,
+    ReadinessState,
+)
+from trainshed.core.jobs.verdict import Cause, Verdict
+from trainshed.core.supplies.image import Reference, parse
 from trainshed.preparation import Preparation, Preparations, remember
 
 PULLED = "trainshed.dev/image"  # label of a pod that only pulls

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainshed.core.errors import Conflict, NotFound
-from trainshed.core.image_cache import PulledImage
+from trainshed.core.supplies.image_cache import PulledImage
 
 
 class LayerInventory:
-    """Implements `core.image_port.ImageInventory`."""
+    """Implements `core.supplies.image_port.ImageInventory`."""
 
     def __init__(self, folder: Path, in_use: Callable[[], set[str]]) -> None:
         """`in_use` gives the folders of layers that runs are brought."""

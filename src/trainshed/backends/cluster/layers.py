@@ -28,15 +28,21 @@ from trainshed.backends.cluster.surroundings import Surroundings
 from trainshed.backends.machine.additions import INSTALLER, NOT_FOUND, ONCE, failed, no_installer, no_python
 from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.core.errors import NotYet, TrainshedError
-from trainshed.core.layer_port import InstallKit, NotInstallable, PipListener, Supplies
+from trainshed.core.jobs.readiness import (
+    READY,
+    PreparationKind,
+    PreparationProgress,
+    Readiness,
+    ReadinessState,
+)
+from trainshed.core.jobs.replica import Exit
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.package import Package
 from trainshed.core.ports import Sink
-from trainshed.core.readiness import READY, PreparationKind, PreparationProgress, Readiness, ReadinessState
-from trainshed.core.replica import Exit
-from trainshed.core.runtime import RuntimeNeed
+from trainshed.core.supplies.layer_port import InstallKit, NotInstallable, PipListener, Supplies
+from trainshed.core.supplies.package import Package
+from trainshed.core.supplies.runtime import RuntimeNeed
+from trainshed.disk.regular_file import read_regular, write_regular
 from trainshed.preparation import Preparation, Preparations
-from trainshed.regular_file import read_regular, write_regular
 
 _PROGRAMS = {  # what the pod runs, by its name there
     "layer_installer.py": Path(__file__).with_name("layer_installer.py"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 
 from trainshed.backends.cluster.pod_files import FILE, FOLDER, LINK, Brought, PodEntry
-from trainshed.regular_file import open_folder_below
+from trainshed.disk.regular_file import open_folder_below
 
 _MODE = 0o644  # at least: objects of buckets are closed to others, and a pod is all its own
 

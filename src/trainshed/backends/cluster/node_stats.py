@@ -12,7 +12,7 @@ from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.nodes import quantity
 from trainshed.backends.cluster.object_cache import ObjectCache
 from trainshed.backends.cluster.objects import Object, part, parts
-from trainshed.core.node_use import NodeUse, PartInUse
+from trainshed.core.queue.node_use import NodeUse, PartInUse
 
 _FRESH = 5.0  # seconds for which an answer is good enough: metrics-server looks every 15
 _ABSENT = 60.0  # seconds after which an API that was not served is looked for again

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.backends.cluster.pod import HOME, node_affinity
 from trainshed.backends.cluster.pod_template import GPU, NOTHING_MORE, PodTemplate
-from trainshed.core.fleet import Node
+from trainshed.core.queue.fleet import Node
 
 _FACTORS = {
     "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,

@@ -18,12 +18,12 @@ from trainshed.backends.cluster.pod_places import PodPlaces
 from trainshed.backends.cluster.pod_template import GPU, NOTHING_MORE, PodTemplate
 from trainshed.backends.cluster.pod_variables import SECRETS, PodVariables, file_key, literal
 from trainshed.backends.machine.image_config import command_line
-from trainshed.core.image import ImageConfig
-from trainshed.core.launch import Launch
-from trainshed.core.limits import memory_limit
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.limits import memory_limit
+from trainshed.core.jobs.nfs import NfsMount
 from trainshed.core.names import RunKey
-from trainshed.core.nfs import NfsMount
-from trainshed.core.place import EPSILON
+from trainshed.core.queue.place import EPSILON
+from trainshed.core.supplies.image import ImageConfig
 
 GROUP = "trainshed.dev"
 HOME, JOB, TASK, RUN = f"{GROUP}/home", f"{GROUP}/job", f"{GROUP}/task", f"{GROUP}/run"

@@ -10,8 +10,8 @@ from trainshed.backends.cluster.api import ClusterApi
 from trainshed.backends.cluster.pod_connection import ChannelBroken, PodDoor, Streams
 from trainshed.backends.cluster.pod_runs import PodRuns
 from trainshed.backends.cluster.run import PodRun
+from trainshed.core.jobs.replica import Sight
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Sight
 
 
 class PodDoors:

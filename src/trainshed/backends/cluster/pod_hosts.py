@@ -6,7 +6,7 @@ with the word to begin (pod_hosts.h), and again when a replica has moved.
 """
 
 from trainshed.backends.cluster.objects import Object
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
 
 _VOLUME, _FOLDER = "hosts", "/.trainshed/hosts"
 _LEAST = {"cpu": "1m", "memory": "16Mi"}

@@ -13,7 +13,7 @@ pod.py calls it. Paths that a program is told are those inside.
 
 from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod_places import PodPlaces
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
 from trainshed.core.metrics import HYPERTUNE, REPORT, hypertune_file
 from trainshed.core.view import ROOT, S3_ROOT
 

@@ -9,7 +9,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from trainshed.regular_file import read_regular, write_regular
+from trainshed.disk.regular_file import read_regular, write_regular
 
 _NAME = "files.json"
 _MOST = 64 * 1024  # bytes

@@ -13,7 +13,7 @@ from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod import HOME, PodReach
 from trainshed.backends.machine.loopback import INSIDE, LoopbackPort, with_inside_address
 from trainshed.core.google import HOSTS, past_proxies
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
 
 ROOTS = "/.trainshed/roots.pem"
 DEFAULT = "TRAINSHED_DEFAULT_"  # before the name of a variable that the image may set itself

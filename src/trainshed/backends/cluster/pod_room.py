@@ -13,7 +13,7 @@ from trainshed.backends.cluster.cluster_nodes import ClusterNodes
 from trainshed.backends.cluster.object_cache import ObjectCache
 from trainshed.backends.cluster.objects import Object, part
 from trainshed.backends.cluster.pod_template import GPU
-from trainshed.core.place import EPSILON
+from trainshed.core.queue.place import EPSILON
 
 log = logging.getLogger(__name__)
 

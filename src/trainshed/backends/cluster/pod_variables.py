@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trainshed.backends.cluster.objects import Object
-from trainshed.core.launch import Launch
-from trainshed.core.secret import env_with_files
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.secret import env_with_files
 
 # For the init; programs do not see them.
 TOKEN, NAMES, TEXT = "TRAINSHED_POD_TOKEN", "TRAINSHED_POD_NAMES", "TRAINSHED_POD_TEXT_"

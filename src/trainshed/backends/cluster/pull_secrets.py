@@ -14,7 +14,7 @@ from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.objects import part, parts
 from trainshed.backends.cluster.pod_template import NOTHING_MORE, PodTemplate
 from trainshed.backends.machine.registry_auth import Credentials, RegistryAuth, credentials_in
-from trainshed.core.image import Reference
+from trainshed.core.supplies.image import Reference
 
 _FILE = ".dockerconfigjson"
 

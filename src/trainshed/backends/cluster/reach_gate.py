@@ -13,7 +13,7 @@ from trainshed.backends.cluster.api import ClusterApi
 from trainshed.backends.cluster.pod import PodReach
 from trainshed.backends.cluster.pod_reach import reached, render_roots
 from trainshed.backends.machine.loopback import LoopbackPort
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
 
 # The first version in which pods may ask that any user listens below 1024.
 _LOW_PORTS = (1, 22)

@@ -23,8 +23,8 @@ from trainshed.backends.cluster.registry_token import Challenge, bearer_token, r
 from trainshed.backends.machine.image_config import image_config
 from trainshed.backends.machine.registry_auth import Credentials
 from trainshed.backends.machine.registry_host import Resolve, host_of, inward_registry, resolve_host
-from trainshed.core.image import HUB, ImageConfig, Reference
-from trainshed.core.inward import inward, never_a_registry
+from trainshed.core.supplies.image import HUB, ImageConfig, Reference
+from trainshed.core.supplies.inward import inward, never_a_registry
 
 _HUB_HOST = "registry-1.docker.io"
 _INDEXES = (

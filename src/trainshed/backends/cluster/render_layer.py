@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod import PodFrame, render_pod
 from trainshed.backends.machine.additions import counted, digest_of
-from trainshed.core.fleet import Placement
-from trainshed.core.image import parse
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
 from trainshed.core.names import RunKey
-from trainshed.core.package import Package
-from trainshed.core.runtime import RuntimeNeed
+from trainshed.core.queue.fleet import Placement
+from trainshed.core.supplies.image import parse
+from trainshed.core.supplies.package import Package
+from trainshed.core.supplies.runtime import RuntimeNeed
 
 INSIDE = "/trainshed/code"  # where the pod that installs finds all that it needs
 LENT = "/.trainshed/lent"

@@ -28,11 +28,11 @@ from trainshed.backends.cluster.pod_state import PodState
 from trainshed.backends.machine.init_record import MOST_RECORD, InitRecord, parse_record
 from trainshed.backends.machine.run import MOST_LAUNCH, KnownRun, as_limit, as_plain, note_of
 from trainshed.core.event import Reason
+from trainshed.core.jobs.replica import Exit, Handle, Sight
 from trainshed.core.names import RunKey
 from trainshed.core.obstacle import Obstacle
 from trainshed.core.ports import Sink
-from trainshed.core.replica import Exit, Handle, Sight
-from trainshed.regular_file import read_regular, write_regular
+from trainshed.disk.regular_file import read_regular, write_regular
 
 _AT_ONCE = timedelta(seconds=2)  # events that are no further apart may have one cause
 

@@ -26,8 +26,8 @@ from trainshed.backends.cluster.tunnel import PodTunnel
 from trainshed.backends.machine.init_record import parse_record
 from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.background_tasks import BackgroundTasks
+from trainshed.core.jobs.replica import Exit
 from trainshed.core.ports import RunFiles
-from trainshed.core.replica import Exit
 
 _KILLING = 10.0  # seconds of killing after which the caller gets control back
 _AGAIN = 0.2  # seconds between two orders to kill

@@ -16,8 +16,8 @@ from trainshed.backends.cluster.pod_doors import PodDoors
 from trainshed.backends.cluster.pod_frames import frame, read_frames
 from trainshed.backends.cluster.run import PodRun
 from trainshed.core.errors import Invalid, NotFound, Unavailable, Violation
+from trainshed.core.jobs.replica import Sight
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Sight
 from trainshed.core.shell_port import Screen
 
 _PIECE = 16 * 1024  # bytes of input in one frame

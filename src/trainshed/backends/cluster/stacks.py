@@ -19,9 +19,9 @@ from trainshed.backends.cluster.run import PodRun
 from trainshed.backends.cluster.shell import PodTerminal
 from trainshed.backends.machine import spy
 from trainshed.backends.machine.stacks import ALL, NO_TIME, describe_texts, few
+from trainshed.core.jobs.replica import Sight
+from trainshed.core.jobs.stacks import MOST_PROCESSES, ProcessStack, StackDump, ThreadStack
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Sight
-from trainshed.core.stacks import MOST_PROCESSES, ProcessStack, StackDump, ThreadStack
 
 _MOST_TEXT = 16 << 20  # bytes that py-spy may print
 _ONE = 8.0  # seconds for one process: py-spy has the CPUs of the pod, which may be few

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from trainshed.backends.cluster.local_copy import LocalCopy, are_equal
 from trainshed.backends.cluster.pod_files import FILE, Brought, PodEntry
 from trainshed.backends.machine.written import BASELINE, MOST_BASELINE
-from trainshed.regular_file import read_regular
+from trainshed.disk.regular_file import read_regular
 
 
 @dataclass(slots=True)

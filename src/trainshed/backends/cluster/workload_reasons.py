@@ -9,7 +9,7 @@ import re
 from trainshed.backends.cluster.grouping import GATE, grouping_of
 from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.core.event import Reason
-from trainshed.core.launch import QUEUE_LABEL
+from trainshed.core.jobs.launch import QUEUE_LABEL
 from trainshed.core.obstacle import Obstacle
 
 _WRONG_REASON = "Misconfigured"

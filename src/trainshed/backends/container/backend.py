@@ -38,15 +38,15 @@ from trainshed.backends.machine.own_network import name_by_task, others_at_its_p
 from trainshed.backends.machine.run_folders import find_runs, run_folder
 from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.core.errors import Invalid, Unavailable, Violation
-from trainshed.core.fleet import Admission, Node
-from trainshed.core.image import ImageConfig
-from trainshed.core.job import JobSpec
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.readiness import PreparationProgress, Readiness, together
+from trainshed.core.jobs.replica import Handle, Observation
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Capabilities
-from trainshed.core.readiness import PreparationProgress, Readiness, together
-from trainshed.core.replica import Handle, Observation
-from trainshed.core.runtime import RuntimeNeed
+from trainshed.core.queue.fleet import Admission, Node
+from trainshed.core.supplies.image import ImageConfig
+from trainshed.core.supplies.runtime import RuntimeNeed
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 

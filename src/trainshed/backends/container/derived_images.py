@@ -31,19 +31,19 @@ from trainshed.backends.machine.additions import NOT_FOUND, ONCE, digest_of, fai
 from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotYet, TrainshedError, Unavailable
-from trainshed.core.image import ImageConfig
-from trainshed.core.image_port import Images
-from trainshed.core.layer_port import NotInstallable, PipListener, Supplies
-from trainshed.core.package import Package
-from trainshed.core.readiness import (
+from trainshed.core.jobs.readiness import (
     READY,
     PreparationKind,
     PreparationProgress,
     Readiness,
     ReadinessState,
 )
-from trainshed.core.runtime import RuntimeNeed
-from trainshed.core.verdict import Verdict
+from trainshed.core.jobs.verdict import Verdict
+from trainshed.core.supplies.image import ImageConfig
+from trainshed.core.supplies.image_port import Images
+from trainshed.core.supplies.layer_port import NotInstallable, PipListener, Supplies
+from trainshed.core.supplies.package import Package
+from trainshed.core.supplies.runtime import RuntimeNeed
 from trainshed.preparation import Preparation, Preparations, remember
 
 _BEGUN = 10  # more than a pull reaches: its start is a line of the job's history

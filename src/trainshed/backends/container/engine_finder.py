@@ -22,11 +22,11 @@ from typing import Any
 
 from trainshed.backends.machine.node import LocalNode
 from trainshed.core.errors import TrainshedError, Unavailable
-from trainshed.core.fleet import Node
-from trainshed.core.image import refusal
+from trainshed.core.jobs.readiness import Readiness, ReadinessState
 from trainshed.core.metrics import Measure
 from trainshed.core.ports import Backend, Capabilities
-from trainshed.core.readiness import Readiness, ReadinessState
+from trainshed.core.queue.fleet import Node
+from trainshed.core.supplies.image import refusal
 
 AUTO, NONE = "auto", "none"
 LIMIT = 20.0  # seconds: the engine may have to be started first, and a busy machine is no missing engine

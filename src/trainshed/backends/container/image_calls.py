@@ -18,7 +18,15 @@ from trainshed.backends.machine.image_config import image_config
 from trainshed.backends.machine.registry_auth import RegistryAuth
 from trainshed.backends.machine.registry_host import inward_registry
 from trainshed.core.errors import Conflict, Invalid, NotFound, Unavailable, Violation
-from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, familiar, parse
+from trainshed.core.supplies.image import (
+    BuildRecipe,
+    Image,
+    ImageConfig,
+    ImageStep,
+    Reference,
+    familiar,
+    parse,
+)
 
 _NONE = "<none>"
 _PAUSES = (0.1, 0.3, 1.0)  # seconds

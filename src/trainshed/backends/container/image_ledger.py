@@ -19,8 +19,8 @@ from typing import Any, cast
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.engine_errors import EngineFault
 from trainshed.core.errors import Unavailable
-from trainshed.core.image import Image, canonical
-from trainshed.core.image_cache import PulledImage
+from trainshed.core.supplies.image import Image, canonical
+from trainshed.core.supplies.image_cache import PulledImage
 
 log = logging.getLogger(__name__)
 

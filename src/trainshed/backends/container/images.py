@@ -1,4 +1,4 @@
-"""Implements core.image_port.Images and ImageStore with Docker's or Podman's images.
+"""Implements core.supplies.image_port.Images and ImageStore with Docker's or Podman's images.
 
 It answers from memory whether an image is here: from the list at start and from every look since. It asks
 the engine once for each job, when the job starts, what a name means: a tag that moved holds from the next
@@ -30,9 +30,17 @@ from trainshed.backends.container.pull import (
 from trainshed.backends.machine.registry_auth import RegistryAuth
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotFound, NotYet, TrainshedError, Unavailable
-from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, parse, refusal
-from trainshed.core.image_cache import PulledImage
-from trainshed.core.readiness import READY, PreparationKind, PreparationProgress, Readiness
+from trainshed.core.jobs.readiness import READY, PreparationKind, PreparationProgress, Readiness
+from trainshed.core.supplies.image import (
+    BuildRecipe,
+    Image,
+    ImageConfig,
+    ImageStep,
+    Reference,
+    parse,
+    refusal,
+)
+from trainshed.core.supplies.image_cache import PulledImage
 from trainshed.preparation import Preparations, remember
 
 log = logging.getLogger(__name__)

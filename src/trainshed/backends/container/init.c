@@ -5,7 +5,7 @@
  *
  * --hatch makes a loopback port: a port on the container's own loopback that leads to the same port of the machine.
  * The init listens there and never answers: it passes the socket to the server that listens at
- * /.trainshed/hatch/socket (loopback_server.py), again after every restart of the server. Meanwhile connections wait.
+ * /.trainshed/hatch/socket (serving/loopback_server.py), again after every restart of the server. Meanwhile connections wait.
  *
  * The server mounts three files one by one, so that nothing inside can replace them:
  *

@@ -24,10 +24,10 @@ from trainshed.backends.machine.additions import INSTALLER
 from trainshed.backends.machine.init_record import InitRecord, parse_record
 from trainshed.backends.machine.loopback import LoopbackPort, loopback_ports
 from trainshed.core.errors import Unavailable
-from trainshed.core.image import ImageConfig
-from trainshed.core.layer_port import InstallKit, PipListener
-from trainshed.core.replica import Exit
-from trainshed.regular_file import read_regular
+from trainshed.core.jobs.replica import Exit
+from trainshed.core.supplies.image import ImageConfig
+from trainshed.core.supplies.layer_port import InstallKit, PipListener
+from trainshed.disk.regular_file import read_regular
 
 LOOK = 0.1  # seconds between two reads of the record
 ASK = 5.0  # seconds between two checks of the container

@@ -23,8 +23,8 @@ from trainshed.backends.machine.proc import slurp
 from trainshed.backends.machine.run import note_of
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError
-from trainshed.core.limits import SharedRoom
-from trainshed.regular_file import write_regular
+from trainshed.core.jobs.limits import SharedRoom
+from trainshed.disk.regular_file import write_regular
 
 DRIVER = "cgroupfs"
 _PERIOD = 100_000  # microseconds

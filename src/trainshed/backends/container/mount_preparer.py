@@ -35,11 +35,11 @@ from trainshed.backends.machine.mounts import NO_BUCKETS, Mounts, local_env
 from trainshed.backends.machine.open_to_all import ANYBODY, open_to_all
 from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.core.errors import Unavailable
-from trainshed.core.image import ImageConfig
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
 from trainshed.core.metrics import hypertune_file
+from trainshed.core.supplies.image import ImageConfig
 from trainshed.core.view import ROOT, S3_ROOT, View, ViewSource
-from trainshed.regular_file import open_regular, write_regular
+from trainshed.disk.regular_file import open_regular, write_regular
 
 _WITH_QUOTA = frozenset({"btrfs", "zfs"})  # storage drivers that always have one
 _WORK, _TMP, _OPENED = "work", "tmp", ".work-is-open"

@@ -13,9 +13,9 @@ from typing import Any
 
 from trainshed.backends.container.engine_errors import ImageFaultKind, image_fault, plain
 from trainshed.core.errors import Exhausted, Forbidden, NotFound, TrainshedError, Unavailable
-from trainshed.core.image import ImageConfig, ImageStep, Reference
-from trainshed.core.readiness import Readiness, ReadinessState
-from trainshed.core.verdict import Cause, Verdict
+from trainshed.core.jobs.readiness import Readiness, ReadinessState
+from trainshed.core.jobs.verdict import Cause, Verdict
+from trainshed.core.supplies.image import ImageConfig, ImageStep, Reference
 from trainshed.preparation import Preparation
 
 MIB = 1 << 20

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainshed.backends.machine.image_config import command_line
-from trainshed.core.image import ImageConfig
-from trainshed.core.launch import Launch
-from trainshed.core.limits import memory_limit
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.limits import memory_limit
+from trainshed.core.jobs.secret import env_with_files
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Sink
-from trainshed.core.secret import env_with_files
+from trainshed.core.supplies.image import ImageConfig
 
 INSIDE = "/.trainshed"
 SECRETS = "/trainshed/secrets"  # where programs find the secrets that are files

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from trainshed.backends.container.render import INSIDE, LABEL, Mount, mounted, security_options
 from trainshed.backends.machine.additions import counted
 from trainshed.backends.machine.image_config import PYTHON
-from trainshed.core.image import ImageConfig
-from trainshed.core.limits import PROCESSES
-from trainshed.core.runtime import RuntimeNeed
+from trainshed.core.jobs.limits import PROCESSES
+from trainshed.core.supplies.image import ImageConfig
+from trainshed.core.supplies.runtime import RuntimeNeed
 
 LENT = f"{INSIDE}/lent"
 

@@ -35,10 +35,10 @@ from trainshed.backends.machine.run import (
     as_plain,
     note_of,
 )
-from trainshed.core.limits import too_many_processes
+from trainshed.core.jobs.limits import too_many_processes
+from trainshed.core.jobs.replica import Handle
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Handle
-from trainshed.regular_file import open_regular, read_regular, write_regular
+from trainshed.disk.regular_file import open_regular, read_regular, write_regular
 
 BLANK = b" " * MOST_RECORD
 _LOCK = "hhqqi"  # struct flock of a 64-bit Linux

@@ -20,10 +20,10 @@ from trainshed.backends.container.render import INSIDE, Mount, RunMounts
 from trainshed.backends.machine.loopback import INSIDE as LOOPBACK
 from trainshed.backends.machine.loopback import LoopbackPort, with_inside_address
 from trainshed.core.google import HOSTS, past_proxies
-from trainshed.core.image import ImageConfig
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.nfs import NfsMount
 from trainshed.core.metrics import HYPERTUNE, REPORT, hypertune_file
-from trainshed.core.nfs import NfsMount
+from trainshed.core.supplies.image import ImageConfig
 
 CODE = "/trainshed/code"
 TMP = f"{INSIDE}/tmp"

@@ -21,7 +21,7 @@ from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError, Unavailable
-from trainshed.core.replica import Exit, Sight
+from trainshed.core.jobs.replica import Exit, Sight
 
 _PATIENCE = 5.0  # seconds for an init to write its first line
 _KILLING = 10.0  # seconds of killing after which the caller gets control back

@@ -26,13 +26,13 @@ from trainshed.backends.machine.compiled import compiled
 from trainshed.backends.machine.process_group import ProcessCeiling
 from trainshed.backends.machine.secret_files import ANYBODY, OWN, secrets_folder, write_secret_files
 from trainshed.core.errors import TrainshedError, Unavailable
-from trainshed.core.image_port import Images
-from trainshed.core.launch import Launch
-from trainshed.core.limits import memory_limit
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.limits import memory_limit
+from trainshed.core.jobs.remote_start import with_remote_program
 from trainshed.core.ports import RunFiles, Sink
-from trainshed.core.remote_start import with_remote_program
-from trainshed.core.runtime import RuntimeNeed
-from trainshed.regular_file import write_regular
+from trainshed.core.supplies.image_port import Images
+from trainshed.core.supplies.runtime import RuntimeNeed
+from trainshed.disk.regular_file import write_regular
 
 _SOURCE = Path(__file__).with_name("init.c")
 _STUBBORN = 12  # refusals: about a minute

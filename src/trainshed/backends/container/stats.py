@@ -23,10 +23,10 @@ from trainshed.backends.machine.memory_watch import MemoryWatch
 from trainshed.backends.machine.proc import TICKS, RisingSum, cpu_of_group, io_of, memory_of, slurp, stat_of
 from trainshed.backends.machine.processes import ProcessFamilies
 from trainshed.backends.machine.stacks import ALL, Describer
+from trainshed.core.jobs.replica import Sight
+from trainshed.core.jobs.stacks import StackDump, ThreadStack
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Sight
-from trainshed.core.stacks import StackDump, ThreadStack
 
 MEASURES = frozenset(Measure)
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from trainshed.core.package import Package
-from trainshed.core.readiness import Readiness, ReadinessState
-from trainshed.core.requirements import normal
-from trainshed.core.runtime import RuntimeNeed
-from trainshed.core.verdict import Cause, Verdict
+from trainshed.core.jobs.readiness import Readiness, ReadinessState
+from trainshed.core.jobs.verdict import Cause, Verdict
+from trainshed.core.supplies.package import Package
+from trainshed.core.supplies.requirements import normal
+from trainshed.core.supplies.runtime import RuntimeNeed
 
 INSTALLER = Path(__file__).with_name("installer.py")  # a program, not a module of ours
 NOT_FOUND = 127  # how the installation ends where the image has no Python

@@ -8,9 +8,9 @@ does.
 import asyncio
 from collections.abc import Callable
 
-from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import NotYet, Unavailable
 from trainshed.core.names import ReplicaName
+from trainshed.core.supplies.code_port import CodeStore
 
 _MOMENT = 0.2  # seconds a launch may wait
 

@@ -1,4 +1,4 @@
-"""Whether Google's names can lead to this server: google_listener.py fills it in, launches read it.
+"""Whether Google's names can lead to this server: serving/google_listener.py fills it in, launches read it.
 
 It belongs to one event loop. A launch waits until `settled`: on a home's first start certificates are made.
 """

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from trainshed.regular_file import write_regular
+from trainshed.disk.regular_file import write_regular
 
 
 def made_once(path: Path, make: Callable[[], str]) -> str:

@@ -7,8 +7,8 @@ second from the image's registry. Both spell it alike.
 from collections.abc import Mapping
 from typing import Any
 
-from trainshed.core.image import ImageConfig
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.supplies.image import ImageConfig
 
 PYTHON = "python3"  # the image's interpreter; the inits try `python` too
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from trainshed.backends.machine.run import KnownRecord, not_run
-from trainshed.core.replica import Exit
+from trainshed.core.jobs.replica import Exit
 
 MOST_RECORD = 512  # bytes
 EXPOSED = "it is not kept apart from the network: the cluster enforces no network policies"

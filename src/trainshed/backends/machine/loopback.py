@@ -1,9 +1,9 @@
 """Loopback ports: how programs in containers and pods reach the server. Pure.
 
 A loopback port is a port on a container's own loopback that leads to the same port of this machine: init.c
-listens there and passes the socket to `trainshed/loopback_server.py`. In a pod pod_tunnel.h listens there and
-passes each connection to `trainshed/tunnel_server.py`. Addresses in a job's variables are rewritten: a server
-by any other name is found at 127.0.0.1 inside.
+listens there and passes the socket to `trainshed/serving/loopback_server.py`. In a pod pod_tunnel.h listens
+there and passes each connection to `trainshed/serving/tunnel_server.py`. Addresses in a job's variables are
+rewritten: a server by any other name is found at 127.0.0.1 inside.
 """
 
 import asyncio

@@ -8,9 +8,9 @@ over its own part. It needs a running event loop. It never ends a run whose use 
 from collections.abc import Iterable, Mapping
 
 from trainshed.backends.machine.limit_watch import AHEAD, NEAR, AnyRun, LimitWatch
-from trainshed.core.limits import MemoryLimit
-from trainshed.core.machine import in_gib
+from trainshed.core.jobs.limits import MemoryLimit
 from trainshed.core.names import RunKey
+from trainshed.core.queue.machine import in_gib
 
 
 class MemoryWatch(LimitWatch[AnyRun]):

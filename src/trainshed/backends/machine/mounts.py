@@ -26,7 +26,7 @@ from trainshed.backends.machine import written
 from trainshed.backends.machine.unstored import Unstored
 from trainshed.core.errors import NotYet, Unavailable
 from trainshed.core.view import LaidOutView, Stored, View, ViewScan, ViewSource, Written, local_path
-from trainshed.regular_file import write_regular
+from trainshed.disk.regular_file import write_regular
 
 FOLDER = "gcs"
 WANTED = "wanted"  # a file: a program has walked into /gcs and waits for its view

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from trainshed.backends.machine import cgroup
 from trainshed.backends.machine.process_group import ProcessCeiling
-from trainshed.core.fleet import Node
+from trainshed.core.queue.fleet import Node
 
 _HOST = "127.0.0.1"  # where replicas find each other: all of them are here
 _log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from pathlib import Path
 from trainshed.backends.machine.gpu import Gpus
 from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.proc import TICKS, slurp
-from trainshed.core.fleet import Node
-from trainshed.core.node_use import NodeUse, PartInUse
+from trainshed.core.queue.fleet import Node
+from trainshed.core.queue.node_use import NodeUse, PartInUse
 
 FRESH = 1.0  # seconds for which a look is good enough for whoever asks next
 SHORT = 0.2  # seconds between two looks at the counters of the CPUs, where the last look is too old

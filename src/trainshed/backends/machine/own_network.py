@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from trainshed.backends.machine.run import KnownRun
 from trainshed.core.errors import Conflict
-from trainshed.core.fleet import Admission
 from trainshed.core.names import RunKey, task_name
+from trainshed.core.queue.fleet import Admission
 
 _PORT, _MASTER_PORT = 2222, 2223  # no other replica has the address, so the ports can be the same
 R = TypeVar("R", bound=KnownRun)

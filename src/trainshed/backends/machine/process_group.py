@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from trainshed.backends.machine.limit_tree import put
 from trainshed.backends.machine.proc import slurp
-from trainshed.core.fleet import Placement
-from trainshed.core.limits import SharedRoom, process_limit
+from trainshed.core.jobs.limits import SharedRoom, process_limit
+from trainshed.core.queue.fleet import Placement
 
 CONTROLLER = "pids"
 _REFUSED = re.compile(rb"^max (\d+)$", re.M)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from trainshed.core.image import HUB, Reference, parse
+from trainshed.core.supplies.image import HUB, Reference, parse
 
 _HUB_KEYS = ("https://index.docker.io/v1/", "index.docker.io", "registry-1.docker.io")
 _HELPER_TIME = 20.0  # seconds

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
 
-from trainshed.core.image import HUB, LOCAL
-from trainshed.core.inward import never_a_registry
+from trainshed.core.supplies.image import HUB, LOCAL
+from trainshed.core.supplies.inward import never_a_registry
 
 Resolve = Callable[[str], Awaitable[tuple[str, ...]]]  # a host's addresses; none where it has none
 

@@ -16,11 +16,11 @@ from signal import SIGKILL
 from typing import Any, cast
 
 from trainshed.backends.machine.secret_files import remove_secret_files
-from trainshed.core.limits import MemoryLimit
+from trainshed.core.jobs.limits import MemoryLimit
+from trainshed.core.jobs.replica import Exit, Handle, Observation, Sight
 from trainshed.core.names import RunKey
 from trainshed.core.obstacle import Obstacle
-from trainshed.core.replica import Exit, Handle, Observation, Sight
-from trainshed.regular_file import read_regular, write_regular
+from trainshed.disk.regular_file import read_regular, write_regular
 
 OUT_OF_MEMORY = "the kernel killed a process of this replica for want of memory"
 OVER_MEMORY = "over-memory"  # the file of a run that was ended for want of memory: that it was, in words

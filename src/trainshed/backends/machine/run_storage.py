@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from trainshed.core.code_port import CodeStore
-from trainshed.core.layer_port import Supplies
 from trainshed.core.ports import RunFiles
+from trainshed.core.supplies.code_port import CodeStore
+from trainshed.core.supplies.layer_port import Supplies
 from trainshed.core.view import ViewSource
 
 

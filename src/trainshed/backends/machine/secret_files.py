@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from trainshed.regular_file import open_regular, write_regular
+from trainshed.disk.regular_file import open_regular, write_regular
 
 OWN, ANYBODY = 0o400, 0o444  # the second inside of a folder that is closed to others
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from trainshed.backends.machine.proc import slurp
-from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, StackFrame, ThreadStack
+from trainshed.core.jobs.stacks import MOST_FRAMES, MOST_THREADS, StackFrame, ThreadStack
 
 DUMP = ("dump", "--nonblocking", "--json", "--pid")  # and the pid: what py-spy is asked for
 _MAY_TRACE = 1 << 19  # CAP_SYS_PTRACE

@@ -14,7 +14,7 @@ from threading import Event
 
 from trainshed.backends.machine import spy
 from trainshed.backends.machine.proc import slurp
-from trainshed.core.stacks import MOST_PROCESSES, ProcessStack, StackDump, ThreadStack, clean_command
+from trainshed.core.jobs.stacks import MOST_PROCESSES, ProcessStack, StackDump, ThreadStack, clean_command
 
 ALL = 20.0  # seconds for everything
 ONE = 4.0  # ... and for one process

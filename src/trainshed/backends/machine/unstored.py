@@ -15,7 +15,7 @@ from pathlib import Path
 from stat import S_ISCHR
 
 from trainshed.backends.machine import written
-from trainshed.regular_file import read_regular
+from trainshed.disk.regular_file import read_regular
 
 MARK = "keep"  # in a view: what was written there is to be put aside
 _LAYERS = ("upper", "plain")

@@ -20,7 +20,13 @@ from stat import S_ISCHR, S_ISDIR, S_ISREG
 from trainshed.core.bucket import check_object_name
 from trainshed.core.errors import Conflict, Invalid, Unavailable
 from trainshed.core.view import Stored, ViewScan, Written
-from trainshed.regular_file import open_below, open_folder_below, open_regular, read_regular, write_regular
+from trainshed.disk.regular_file import (
+    open_below,
+    open_folder_below,
+    open_regular,
+    read_regular,
+    write_regular,
+)
 
 _log = logging.getLogger(__name__)
 _CHUNK = 1 << 20

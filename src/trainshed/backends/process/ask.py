@@ -16,8 +16,8 @@ from trainshed.backends.machine.proc import slurp
 from trainshed.backends.machine.processes import Process, send
 from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.render import OFFERS
-from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, StackFrame, ThreadStack
-from trainshed.regular_file import open_regular
+from trainshed.core.jobs.stacks import MOST_FRAMES, MOST_THREADS, StackFrame, ThreadStack
+from trainshed.disk.regular_file import open_regular
 
 SIGNAL = 45  # as in customize/sitecustomize.py; a test holds them equal
 CUSTOMIZE = Path(__file__).parent / "customize"

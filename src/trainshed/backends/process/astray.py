@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 from trainshed.core.view import ROOT
-from trainshed.regular_file import open_regular
+from trainshed.disk.regular_file import open_regular
 
 _MARK = "astray"  # a file in a view: what is newer in /gcs is the job's
 

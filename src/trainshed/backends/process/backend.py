@@ -42,14 +42,14 @@ from trainshed.backends.process.start import RunPlaces, RunStarter
 from trainshed.backends.process.stats import ProcessStats
 from trainshed.backends.process.views import ProcessViews
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
-from trainshed.core.fleet import Admission, Node
-from trainshed.core.job import JobSpec
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.job import JobSpec
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.readiness import PreparationProgress, Readiness, together
+from trainshed.core.jobs.replica import Handle, Observation
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Capabilities
-from trainshed.core.readiness import PreparationProgress, Readiness, together
-from trainshed.core.replica import Handle, Observation
-from trainshed.core.runtime import RuntimeNeed, WarmInterpreter
+from trainshed.core.queue.fleet import Admission, Node
+from trainshed.core.supplies.runtime import RuntimeNeed, WarmInterpreter
 
 _MANY_PORTS = 64  # more are looked for in a thread
 

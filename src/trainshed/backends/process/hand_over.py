@@ -12,7 +12,7 @@ from pathlib import Path
 from stat import S_IMODE, S_ISDIR
 
 from trainshed.backends.process.job_user import JobUser
-from trainshed.regular_file import open_regular
+from trainshed.disk.regular_file import open_regular
 
 _WAY = 0o711  # others come through, and see no names
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from trainshed.backends.process.plain import PlainRuntime, version_of
 from trainshed.backends.process.render import IMAGE
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.runtime_port import Runtimes
+from trainshed.core.supplies.runtime_port import Runtimes
 
 if TYPE_CHECKING:
     from trainshed.backends.process.warm.pool import WarmPool

@@ -14,7 +14,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
 
 _MACHINE = "/etc/hosts"
 _FIRST = IPv4Address("127.1.0.1")

@@ -13,7 +13,7 @@ from pathlib import Path
 from trainshed.backends.process.hand_over import open_folder
 from trainshed.backends.process.job_user import JobUser, RunAs, read_user
 from trainshed.core.errors import Unavailable
-from trainshed.regular_file import read_regular, write_regular
+from trainshed.disk.regular_file import read_regular, write_regular
 
 _NO_HOME = "no-home"  # is never made
 _FILE, _DRAFT = "user", ".user"

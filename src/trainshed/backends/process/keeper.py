@@ -17,7 +17,7 @@ from typing import Protocol
 from trainshed.backends.machine.compiled import compiled
 from trainshed.backends.process.job_user import JobUser
 from trainshed.backends.process.net import NO_GROUPS, RunGroups
-from trainshed.regular_file import open_regular
+from trainshed.disk.regular_file import open_regular
 
 _log = logging.getLogger(__name__)
 _SOURCE = Path(__file__).with_name("keeper.c")

@@ -20,7 +20,7 @@ from trainshed.backends.machine.limit_tree import LimitTree, discard, found_belo
 from trainshed.backends.machine.process_group import ProcessCeiling
 from trainshed.backends.machine.processes import Identity, Process, look, send
 from trainshed.backends.process.render import MARK
-from trainshed.core.limits import MemoryLimit
+from trainshed.core.jobs.limits import MemoryLimit
 from trainshed.core.names import RunKey
 
 _STOP_ROUNDS = 32

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from trainshed.backends.process.render import refuse
 from trainshed.core.errors import Unavailable
-from trainshed.core.nfs import NfsMount
-from trainshed.core.readiness import READY, PreparationProgress, Readiness, ReadinessState
-from trainshed.core.runtime import RuntimeNeed
-from trainshed.core.verdict import Cause, Verdict
+from trainshed.core.jobs.nfs import NfsMount
+from trainshed.core.jobs.readiness import READY, PreparationProgress, Readiness, ReadinessState
+from trainshed.core.jobs.verdict import Cause, Verdict
+from trainshed.core.supplies.runtime import RuntimeNeed
 
 _NO_WALLS = "The job asks for no network but its own, and a process has its machine's."
 NO_WALLS = Readiness(

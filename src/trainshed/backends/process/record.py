@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.run import KnownRecord, not_run
-from trainshed.core.replica import Exit
+from trainshed.core.jobs.replica import Exit
 
 BLANK = b" " * 2048  # room for every line, bash's account of a killed child included
 

@@ -12,9 +12,9 @@ from trainshed.backends.machine.run_folders import run_folder
 from trainshed.backends.machine.secret_files import secrets_folder
 from trainshed.backends.process.job_user import JobUser
 from trainshed.core.google import GoogleAccess, past_proxies
-from trainshed.core.launch import Launch
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.secret import env_with_files
 from trainshed.core.metrics import HYPERTUNE, REPORT, hypertune_file
-from trainshed.core.secret import env_with_files
 
 IMAGE = "trainshed/python"
 MARK = "TRAINSHED_RUN_DIR"  # finds the processes of a run, whoever their parent is

@@ -31,10 +31,10 @@ from trainshed.backends.machine.run import (
 )
 from trainshed.backends.process.net import NO_GROUPS, RunGroups, RunTrace
 from trainshed.backends.process.record import BLANK, ProcessRecord, moment, parse
-from trainshed.core.limits import too_many_processes
+from trainshed.core.jobs.limits import too_many_processes
+from trainshed.core.jobs.replica import Handle
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Handle
-from trainshed.regular_file import open_regular, read_regular, write_regular
+from trainshed.disk.regular_file import open_regular, read_regular, write_regular
 
 REFUSED_PROCESSES = "refused-processes"
 MOST_RECORD = 64 * 1024  # bytes: far above what a keeper writes

@@ -19,7 +19,7 @@ from trainshed.backends.process.net import NO_GROUPS, RunCgroups
 from trainshed.backends.process.record import ProcessRecord
 from trainshed.backends.process.run import ProcessRun
 from trainshed.background_tasks import BackgroundTasks
-from trainshed.core.replica import Exit, Sight
+from trainshed.core.jobs.replica import Exit, Sight
 
 _PATIENCE = 2.0  # seconds for a keeper of an earlier server to write its first line
 _KILLING = 10.0  # seconds of killing before the caller hears that it is not over yet

@@ -16,9 +16,9 @@ from trainshed.backends.machine.processes import Process
 from trainshed.backends.machine.stacks import ALL, NO_TIME, Describer
 from trainshed.backends.process import ask, net
 from trainshed.backends.process.run import ProcessRun, ProcessRuns
+from trainshed.core.jobs.replica import Sight
+from trainshed.core.jobs.stacks import StackDump, ThreadStack
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Sight
-from trainshed.core.stacks import StackDump, ThreadStack
 
 
 class ProcessStacks:

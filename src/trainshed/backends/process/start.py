@@ -49,14 +49,14 @@ from trainshed.backends.process.run import ProcessRun
 from trainshed.backends.process.spare_folders import SpareFolders
 from trainshed.backends.process.views import ProcessViews, RunView
 from trainshed.core.errors import Unavailable
-from trainshed.core.launch import Launch
-from trainshed.core.limits import memory_limit
+from trainshed.core.jobs.launch import Launch
+from trainshed.core.jobs.limits import memory_limit
+from trainshed.core.jobs.remote_start import with_remote_program
 from trainshed.core.metrics import hypertune_file
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Sink
-from trainshed.core.remote_start import with_remote_program
-from trainshed.core.runtime import RuntimeNeed
-from trainshed.regular_file import write_regular
+from trainshed.core.supplies.runtime import RuntimeNeed
+from trainshed.disk.regular_file import write_regular
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

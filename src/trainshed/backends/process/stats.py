@@ -33,10 +33,10 @@ from trainshed.backends.machine.processes import Identity, ProcessFamilies
 from trainshed.backends.machine.run import MOST_LAUNCH
 from trainshed.backends.process.run import ProcessRun, ProcessRuns
 from trainshed.backends.process.traffic import Carried, Counts, Traffic, sockets_of
+from trainshed.core.jobs.replica import Sight
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Sight
-from trainshed.regular_file import read_regular
+from trainshed.disk.regular_file import read_regular
 
 _MEASURES = frozenset({Measure.CPU, Measure.MEMORY, Measure.DISK, Measure.GPU})
 

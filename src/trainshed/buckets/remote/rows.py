@@ -13,9 +13,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, cast
 
-from trainshed.core.access import HIDDEN
 from trainshed.core.bucket import check_bucket_name
 from trainshed.core.errors import Invalid, Unavailable, Violation
+from trainshed.core.jobs.access import HIDDEN
 
 _URL = re.compile(r"(s3|gs|az)://([^/\s]+)/?")
 _SECRET_NAME = re.compile(r"key|secret|token|passw|credential", re.IGNORECASE)

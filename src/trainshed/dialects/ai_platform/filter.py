@@ -9,7 +9,7 @@ API's names of states become ours. Refusals use the older names again.
 from dataclasses import replace
 
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.job import JobState
+from trainshed.core.jobs.job import JobState
 from trainshed.core.query import Condition
 from trainshed.dialects.ai_platform.job import STATES
 from trainshed.wire.filter_tokens import Token, TokenKind, tokens

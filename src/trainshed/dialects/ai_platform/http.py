@@ -5,12 +5,12 @@ from datetime import datetime
 from functools import partial
 
 from trainshed.api.call import MOST_JOB, Call, Json, Method, row
+from trainshed.core.accounts.permission import Permission
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound, Violation
-from trainshed.core.job import Job
-from trainshed.core.permission import Permission
+from trainshed.core.jobs.job import Job
 from trainshed.core.query import JobQuery
-from trainshed.core.study import Study
-from trainshed.core.study_port import StudyQuery
+from trainshed.core.tuning.study import Study
+from trainshed.core.tuning.study_port import StudyQuery
 from trainshed.dialects.ai_platform.filter import parse_training_filter
 from trainshed.dialects.ai_platform.job import (
     TrainingJobDraft,

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from trainshed.core.job import Job, JobSpec, JobState
-from trainshed.core.job import Scheduling as Limits
+from trainshed.core.jobs.job import Job, JobSpec, JobState
+from trainshed.core.jobs.job import Scheduling as Limits
+from trainshed.core.jobs.task_names import task_called, with_task_names
 from trainshed.core.ports import Operation
-from trainshed.core.study import Study, StudyLimits, StudySpec, StudyState, Trial
-from trainshed.core.task_names import task_called, with_task_names
+from trainshed.core.tuning.study import Study, StudyLimits, StudySpec, StudyState, Trial
 from trainshed.core.view import place_fault
 from trainshed.dialects.ai_platform.origin import TrainingJobRecord, record_from, record_of
 from trainshed.dialects.ai_platform.roles import Translated, parse_cluster

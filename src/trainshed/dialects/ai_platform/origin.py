@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainshed.core.job import Job, Pool
-from trainshed.core.origin import Origin
-from trainshed.core.trial_job import with_trial_words
+from trainshed.core.jobs.job import Job, Pool
+from trainshed.core.jobs.origin import Origin
+from trainshed.core.tuning.trial_job import with_trial_words
 
 KIND = "legacy"  # as stored and in answers; never change it
 CHIEF, MASTER = "chief", "master"

@@ -9,8 +9,8 @@ accelerators. The types of all fields must have been checked before.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainshed.core.job import Pool
-from trainshed.core.machine import Catalogue, ScaleTier
+from trainshed.core.jobs.job import Pool
+from trainshed.core.queue.machine import Catalogue, ScaleTier
 from trainshed.dialects.ai_platform.origin import with_roles
 from trainshed.dialects.ai_platform.schema import AcceleratorConfig, ReplicaConfig, TrainingInput
 from trainshed.wire import job_schema

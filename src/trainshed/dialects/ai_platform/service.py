@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound, Unavailable, Violation
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import JobQuery
 from trainshed.core.view import SCHEME, address

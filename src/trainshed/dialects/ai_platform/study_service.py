@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, Violation
-from trainshed.core.study import Study, StudyKind, Trial
-from trainshed.core.study_port import StudyPage, StudyQuery
-from trainshed.core.trial_job import trial_origin
+from trainshed.core.tuning.study import Study, StudyKind, Trial
+from trainshed.core.tuning.study_port import StudyPage, StudyQuery
+from trainshed.core.tuning.trial_job import trial_origin
 from trainshed.dialects.ai_platform.origin import (
     TrainingJobRecord,
     key_of,

@@ -7,13 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trainshed.core.job import Pool
-from trainshed.core.measurement import Measurement
-from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace
-from trainshed.core.stopping_rule import StoppingKind, StoppingRule
-from trainshed.core.study import MAX_PARALLEL, MAX_TRIALS, Study, StudyLimits, StudySpec, Trial, TrialState
-from trainshed.core.suggestion_port import Algorithm, Objective
-from trainshed.core.trial_job import parameter_text
+from trainshed.core.jobs.job import Pool
+from trainshed.core.tuning.measurement import Measurement
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale, SearchSpace
+from trainshed.core.tuning.stopping_rule import StoppingKind, StoppingRule
+from trainshed.core.tuning.study import (
+    MAX_PARALLEL,
+    MAX_TRIALS,
+    Study,
+    StudyLimits,
+    StudySpec,
+    Trial,
+    TrialState,
+)
+from trainshed.core.tuning.suggestion_port import Algorithm, Objective
+from trainshed.core.tuning.trial_job import parameter_text
 from trainshed.dialects.ai_platform.schema import HyperparameterSpec, ParameterSpec
 from trainshed.wire.faults import Faults
 from trainshed.wire.parameter import MOST_PARAMETERS

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainshed.core.errors import Invalid
-from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace
-from trainshed.core.stopping_rule import StoppingKind, StoppingRule
-from trainshed.core.study import MAX_PARALLEL, MAX_TRIALS, StudyLimits, StudySpec, StudyStopping
-from trainshed.core.suggestion_port import Algorithm, Objective
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale, SearchSpace
+from trainshed.core.tuning.stopping_rule import StoppingKind, StoppingRule
+from trainshed.core.tuning.study import MAX_PARALLEL, MAX_TRIALS, StudyLimits, StudySpec, StudyStopping
+from trainshed.core.tuning.suggestion_port import Algorithm, Objective
 from trainshed.dialects.kubernetes.shape import number, part, parts, text, texts
 from trainshed.wire.faults import Faults
 from trainshed.wire.scalars import shown

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from trainshed.core.errors import AlreadyExists, Conflict
 from trainshed.core.query import Compare, Operator, QueryField
-from trainshed.core.study import Study, StudyKind
-from trainshed.core.study_port import StudyPage, StudyQuery
+from trainshed.core.tuning.study import Study, StudyKind
+from trainshed.core.tuning.study_port import StudyPage, StudyQuery
 from trainshed.dialects.kubernetes.origin import KubernetesManifest
 from trainshed.service.studies import StudyRequest, StudyService
 

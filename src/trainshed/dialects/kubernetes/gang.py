@@ -3,7 +3,7 @@
 `pytorch_job.py`, `job_set.py` and `train_job.py` call it. A template becomes a pool with one container. What
 the operator of the kind would tell a Pod (variables, labels, names) is told to the replicas, as far as the
 reader of the kind says. Texts keep `$(NAME)` for what is known when a replica is placed
-(`core/pool_words.py`).
+(`core/jobs/pool_words.py`).
 """
 
 import re
@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainshed.core.machine import Catalogue
-from trainshed.core.pool_words import PoolWords
+from trainshed.core.jobs.pool_words import PoolWords
+from trainshed.core.queue.machine import Catalogue
 from trainshed.dialects.kubernetes.job import MOST_RESTARTS, strategy_of
 from trainshed.dialects.kubernetes.pod import POOLS, PodFields, PodReader, Wanted, annotations_of, job_body
 from trainshed.dialects.kubernetes.shape import number, part, parts, text

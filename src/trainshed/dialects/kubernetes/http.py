@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from trainshed.api.call import MOST_JOB, Call, Json, Method, row
 from trainshed.api.methods import VERSIONS
+from trainshed.core.accounts.permission import Permission
 from trainshed.core.errors import NotFound
-from trainshed.core.image_cache import ImageCache
-from trainshed.core.job import Job
-from trainshed.core.permission import Permission
+from trainshed.core.jobs.job import Job
 from trainshed.core.query import Compare, JobQuery, Operator, QueryField
+from trainshed.core.supplies.image_cache import ImageCache
 from trainshed.dialects.kubernetes.experiment_service import ExperimentService
 from trainshed.dialects.kubernetes.origin import KubernetesManifest, manifest_of
 from trainshed.dialects.kubernetes.service import ManifestService

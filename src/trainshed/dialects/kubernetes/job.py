@@ -8,7 +8,7 @@ this module skips those fields.
 from collections.abc import Mapping
 from typing import Any, cast
 
-from trainshed.core.machine import Catalogue
+from trainshed.core.queue.machine import Catalogue
 from trainshed.dialects.kubernetes.pod import SPOT, PodFields, PodReader, Wanted, annotations_of, job_body
 from trainshed.dialects.kubernetes.shape import number, part, parts, text
 from trainshed.wire.faults import Faults

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainshed.core.machine import Catalogue
-from trainshed.core.pool_words import GLOBAL_INDEX, JOB_INDEX, POD_INDEX, PoolWords, host_reference
+from trainshed.core.jobs.pool_words import GLOBAL_INDEX, JOB_INDEX, POD_INDEX, PoolWords, host_reference
+from trainshed.core.queue.machine import Catalogue
 from trainshed.dialects.kubernetes.gang import LABEL, GangPool, GangReader, service_names
 from trainshed.dialects.kubernetes.job import RETRIES, replicas_of, restart_rule
 from trainshed.dialects.kubernetes.origin import INDEX_VARIABLE

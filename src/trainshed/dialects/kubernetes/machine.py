@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainshed.core.machine import GIB, Catalogue
+from trainshed.core.queue.machine import GIB, Catalogue
 from trainshed.dialects.kubernetes.shape import part, text
 from trainshed.wire.faults import Faults, join
 from trainshed.wire.scalars import shown

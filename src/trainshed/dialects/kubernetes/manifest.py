@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainshed.core.errors import Invalid
-from trainshed.core.launch import QUEUE_LABEL
-from trainshed.core.machine import Catalogue
+from trainshed.core.jobs.launch import QUEUE_LABEL
+from trainshed.core.queue.machine import Catalogue
 from trainshed.dialects.kubernetes.experiment import Experiment, convert_experiment, prefixed
 from trainshed.dialects.kubernetes.job import convert, plain
 from trainshed.dialects.kubernetes.job_set import convert_job_set

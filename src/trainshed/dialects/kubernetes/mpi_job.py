@@ -1,7 +1,7 @@
 """Converts an MPIJob of Kubeflow's MPI operator to the body of a customJob. For `manifest.py`. Pure.
 
 The launcher is the first pool, so that the job ends as it ends. The workers are the second. Workers start
-what mpirun asks them to start: not through sshd, but through a program of ours (`core/remote_start.py`).
+what mpirun asks them to start: not through sshd, but through a program of ours (`core/jobs/remote_start.py`).
 mpirun finds it by variables that each implementation of MPI has for that.
 """
 
@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainshed.core.machine import Catalogue
-from trainshed.core.pool_words import (
+from trainshed.core.jobs.pool_words import (
     HOST,
     HOST_LIST,
     JOB_INDEX,
@@ -21,7 +20,8 @@ from trainshed.core.pool_words import (
     PoolWords,
     RemoteWords,
 )
-from trainshed.core.remote_start import SERVE
+from trainshed.core.jobs.remote_start import SERVE
+from trainshed.core.queue.machine import Catalogue
 from trainshed.dialects.kubernetes.gang import GangPool, GangReader, service_names
 from trainshed.dialects.kubernetes.job import RETRIES, restart_rule
 from trainshed.dialects.kubernetes.pod import PodFields, Wanted

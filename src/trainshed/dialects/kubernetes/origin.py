@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from trainshed.core.job import Job
-from trainshed.core.origin import Origin
-from trainshed.core.pool_words import PoolWords, RemoteWords
+from trainshed.core.jobs.job import Job
+from trainshed.core.jobs.origin import Origin
+from trainshed.core.jobs.pool_words import PoolWords, RemoteWords
 
 KIND = "manifest"  # as stored and in answers; never change it
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"

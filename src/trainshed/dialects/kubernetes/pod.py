@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainshed.core.machine import Catalogue
-from trainshed.core.named_secret import NAME_RULE, SCHEME, is_name
-from trainshed.core.pool_words import PoolWords, is_late
-from trainshed.core.secret import is_secret_name
+from trainshed.core.jobs.named_secret import NAME_RULE, SCHEME, is_name
+from trainshed.core.jobs.pool_words import PoolWords, is_late
+from trainshed.core.jobs.secret import is_secret_name
+from trainshed.core.queue.machine import Catalogue
 from trainshed.dialects.kubernetes.machine import (
     ALIYUN,
     GPU_TYPE,

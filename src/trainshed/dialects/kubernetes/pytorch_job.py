@@ -1,15 +1,15 @@
 """Converts a PyTorchJob of Kubeflow's training operator to the body of a customJob. For `manifest.py`. Pure.
 
 The master is the first pool and the workers the second. Replicas find the variables that the operator sets:
-those of `core/cluster_env.py`, and torchrun's own (PET_*) by `nprocPerNode` and `elasticPolicy`.
+those of `core/jobs/cluster_env.py`, and torchrun's own (PET_*) by `nprocPerNode` and `elasticPolicy`.
 """
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from trainshed.core.machine import Catalogue
-from trainshed.core.pool_words import JOB_INDEX, PoolWords, host_reference
+from trainshed.core.jobs.pool_words import JOB_INDEX, PoolWords, host_reference
+from trainshed.core.queue.machine import Catalogue
 from trainshed.dialects.kubernetes.gang import GangPool, GangReader, service_names
 from trainshed.dialects.kubernetes.job import DRAIN, MOST_RESTARTS, restart_rule
 from trainshed.dialects.kubernetes.pod import PodFields, Wanted

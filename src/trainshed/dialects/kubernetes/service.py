@@ -9,7 +9,7 @@ under the same key (`KubernetesManifest.key`).
 from dataclasses import dataclass, replace
 
 from trainshed.core.errors import AlreadyExists, Conflict
-from trainshed.core.job import Job
+from trainshed.core.jobs.job import Job
 from trainshed.core.ports import JobPage
 from trainshed.core.query import Compare, JobQuery, Operator, QueryField
 from trainshed.dialects.kubernetes.origin import KIND, KubernetesManifest, manifest_of

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainshed.core.machine import Catalogue
+from trainshed.core.queue.machine import Catalogue
 from trainshed.dialects.kubernetes.gang import GangPool, GangReader
 from trainshed.dialects.kubernetes.job import RETRIES, restart_rule
 from trainshed.dialects.kubernetes.job_set import ReplicatedJob, pod_pool

@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Mapping
 from typing import Any
 
-from trainshed.core.nfs import folder_fault
+from trainshed.core.jobs.nfs import folder_fault
 from trainshed.dialects.kubernetes.shape import part, parts, text
 from trainshed.wire.faults import Faults
 from trainshed.wire.scalars import shown

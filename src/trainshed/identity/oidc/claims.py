@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from trainshed.core.directory import ProviderIdentity
+from trainshed.core.accounts.directory import ProviderIdentity
+from trainshed.core.accounts.oidc import ProvidedPerson
 from trainshed.core.errors import Forbidden
-from trainshed.core.oidc import ProvidedPerson
 
 EMAIL = "email"
 MOST_GROUPS = 1000

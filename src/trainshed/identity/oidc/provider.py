@@ -1,4 +1,4 @@
-"""OidcProvider: implements `core.oidc.IdentityProvider`: discovery, the code flow with PKCE, signed tokens.
+"""OidcProvider: implements `IdentityProvider`: discovery, the code flow with PKCE, signed tokens.
 
 The assembly makes it. Nothing is asked before somebody signs in. What the provider says of itself counts for
 an hour; keys are fetched again for a token of an unknown key, at most every half minute. Requests run in
@@ -17,8 +17,8 @@ from typing import Any, cast
 from urllib.parse import quote, urlencode
 
 from trainshed.bounded_thread import bounded
+from trainshed.core.accounts.oidc import ProvidedPerson, SignInAttempt
 from trainshed.core.errors import Exhausted, Forbidden, TrainshedError, Unavailable
-from trainshed.core.oidc import ProvidedPerson, SignInAttempt
 from trainshed.core.ports import Clock
 from trainshed.identity.oidc.claims import lacks, person_of
 from trainshed.identity.oidc.id_token import ExpectedToken, UnknownKey, verified_claims

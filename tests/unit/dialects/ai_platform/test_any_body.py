@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.wire.bodies import OFFER, any_json, names
 from trainshed.core.errors import Invalid
-from trainshed.core.job import MAX_REPLICAS
+from trainshed.core.jobs.job import MAX_REPLICAS
 from trainshed.dialects.ai_platform.filter import parse_training_filter
 from trainshed.dialects.ai_platform.job import parse_labels, parse_training_job
 from trainshed.dialects.ai_platform.schema import TrainingJobBody

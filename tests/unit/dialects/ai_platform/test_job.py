@@ -10,7 +10,7 @@ import pytest
 from tests.unit.wire.bodies import NOW, OFFER
 from trainshed.core.errors import Invalid
 from trainshed.core.event import Reason
-from trainshed.core.job import Failure, Job, JobState, Status, planned_replicas
+from trainshed.core.jobs.job import Failure, Job, JobState, Status, planned_replicas
 from trainshed.core.query import AllOf, Compare, Operator, QueryField
 from trainshed.dialects.ai_platform.filter import parse_training_filter
 from trainshed.dialects.ai_platform.job import (

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.builders import EMPTY, a_job, a_pool, admitted
-from trainshed.core.cluster_env import MOST_ARGUMENTS, JobCluster
-from trainshed.core.job import Job, Pool, planned_replicas
-from trainshed.core.origin import Origin
-from trainshed.core.task_names import known_as, task_called, task_meant
+from trainshed.core.jobs.cluster_env import MOST_ARGUMENTS, JobCluster
+from trainshed.core.jobs.job import Job, Pool, planned_replicas
+from trainshed.core.jobs.origin import Origin
+from trainshed.core.jobs.task_names import known_as, task_called, task_meant
 from trainshed.dialects.ai_platform.origin import (
     KIND,
     TrainingJobRecord,

@@ -12,7 +12,7 @@ from tests.unit.service.test_jobs import JobSetup
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from trainshed.core.event import Reason, Severity
-from trainshed.core.job import Job, JobSpec, JobState
+from trainshed.core.jobs.job import Job, JobSpec, JobState
 from trainshed.core.ports import Operation
 from trainshed.core.query import JobQuery
 from trainshed.dialects.ai_platform.origin import TrainingJobRecord

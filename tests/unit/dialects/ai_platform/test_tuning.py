@@ -9,12 +9,12 @@ import pytest
 from tests.unit.dialects.ai_platform.test_job import body, parsed
 from tests.unit.wire.bodies import NOW
 from trainshed.core.errors import Invalid
-from trainshed.core.job import Pool
-from trainshed.core.measurement import Measurement
-from trainshed.core.search_space import Parameter, ParameterKind, Scale
-from trainshed.core.stopping_rule import StoppingKind
-from trainshed.core.study import Study, StudyKind, StudyLimits, Trial, TrialState
-from trainshed.core.suggestion_port import Algorithm, Objective
+from trainshed.core.jobs.job import Pool
+from trainshed.core.tuning.measurement import Measurement
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale
+from trainshed.core.tuning.stopping_rule import StoppingKind
+from trainshed.core.tuning.study import Study, StudyKind, StudyLimits, Trial, TrialState
+from trainshed.core.tuning.suggestion_port import Algorithm, Objective
 from trainshed.dialects.ai_platform.job import render_training_study
 from trainshed.dialects.ai_platform.origin import TrainingJobRecord
 from trainshed.dialects.ai_platform.tuning import with_trial_folder

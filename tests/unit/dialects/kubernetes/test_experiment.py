@@ -7,10 +7,10 @@ import pytest
 
 from tests.unit.wire.bodies import OFFER
 from trainshed.core.errors import Invalid
-from trainshed.core.search_space import Parameter, ParameterKind, Scale
-from trainshed.core.stopping_rule import StoppingKind
-from trainshed.core.study import StudyLimits
-from trainshed.core.suggestion_port import Algorithm, Objective
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale
+from trainshed.core.tuning.stopping_rule import StoppingKind
+from trainshed.core.tuning.study import StudyLimits
+from trainshed.core.tuning.suggestion_port import Algorithm, Objective
 from trainshed.dialects.kubernetes.experiment import named_groups
 from trainshed.dialects.kubernetes.manifest import ExperimentManifest, parse_manifest
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from trainshed.catalogue import load_catalogue
 from trainshed.core.errors import Invalid
-from trainshed.core.image import refusal
+from trainshed.core.supplies.image import refusal
+from trainshed.data.catalogue import load_catalogue
 from trainshed.dialects.kubernetes.cli.file import documents
 from trainshed.dialects.kubernetes.job import convert
 from trainshed.dialects.kubernetes.machine import amount

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.dialects.kubernetes.test_manifest import job_of, read, refused
-from trainshed.core.pool_words import PoolWords, RemoteWords
+from trainshed.core.jobs.pool_words import PoolWords, RemoteWords
 from trainshed.wire.custom_job import render_spec
 
 PI = """

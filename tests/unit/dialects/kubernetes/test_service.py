@@ -9,7 +9,7 @@ from tests.builders import a_pool
 from tests.unit.service.test_jobs import HERE, JobSetup, TickingClock
 from trainshed.core.errors import Conflict
 from trainshed.core.event import Reason
-from trainshed.core.job import Job, JobSpec, JobState
+from trainshed.core.jobs.job import Job, JobSpec, JobState
 from trainshed.core.query import JobQuery
 from trainshed.dialects.kubernetes.origin import KubernetesManifest, manifest_of
 from trainshed.dialects.kubernetes.service import ManifestService

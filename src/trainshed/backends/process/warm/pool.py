@@ -21,8 +21,8 @@ from trainshed.backends.process.render import ProcessFrame, runtime_frame, share
 from trainshed.backends.process.warm.fitness import WarmImports, unfit
 from trainshed.backends.process.warm.process import WarmProcess
 from trainshed.core.errors import Unavailable
-from trainshed.core.runtime import RuntimeNeed, WarmInterpreter, WarmState
-from trainshed.core.runtime_port import Runtimes
+from trainshed.core.supplies.runtime import RuntimeNeed, WarmInterpreter, WarmState
+from trainshed.core.supplies.runtime_port import Runtimes
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _USES = 1000  # then it is started anew: what a library leaks at each fork does not add up for ever

@@ -22,7 +22,7 @@ from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.backends.process.ask import CUSTOMIZE
 from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.render import OFFERS
-from trainshed.core.runtime import WarmState
+from trainshed.core.supplies.runtime import WarmState
 
 _log = logging.getLogger(__name__)
 _INTERPRETER = Path(__file__).with_name("interpreter.py")

@@ -1,0 +1,1 @@
+"""Jobs and their replicas: what was asked for, what happens now, and how it ends."""

@@ -1,0 +1,289 @@
+"""Guarantees: which jobs have a right to their shares, and who may take from whom. Pure.
+
+`core/queue/admit.py` makes one for a cycle; `core/queue/preempt.py` asks it. A job's right follows from its
+place among all jobs of its share, waiting or running: the first of them that fit into the nominal amount
+together have it. So it changes only when jobs come or end or the shares change, never because one was started
+or stopped.
+
+That is why no jobs preempt each other in a circle. In any share that jobs take from outside of, they have a
+right, and those they take from have none; a job with a right in a share has it in all shares above. Within a
+share they take only from lower priorities, and a job without a right never takes from one that has it.
+The jobs of a reserved share take from spot jobs alone, and nobody from outside takes from them.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+from heapq import merge
+from itertools import takewhile
+from operator import attrgetter, itemgetter
+from typing import TypeAlias
+
+from trainshed.core.queue.place import EPSILON
+from trainshed.core.queue.shape import Shape
+from trainshed.core.queue.share import ROOT, ShareTree, Stake
+from trainshed.core.queue.share_use import ShareUse
+
+MOST_UNFIT = 200  # sizes of a share that do not fit before no more that wait are tried: bounds the cost
+
+# The stake of a job that waits or runs, after its place among all of its share: no two have the same. Of one
+# that waits its shape too.
+PlacedStake: TypeAlias = tuple[tuple[int, datetime, str], Stake, Shape | None]
+
+# The waiting jobs of a share in order; no more follow of a shape once it is among these.
+WaitingStakes = Callable[[str, set[Shape]], Iterator[PlacedStake]]
+
+
+Alike: TypeAlias = tuple[str, bool, int, tuple[bool, ...], bool]
+
+
+class Standing(StrEnum):
+    """Whether others may take what a running job has."""
+
+    GUARANTEED = "GUARANTEED"  # it is within the nominal amount of its share
+    BORROWED = "BORROWED"  # it may be stopped when another share wants its own back
+    SPOT = "SPOT"  # it runs outside all shares, and is the first to be stopped
+
+
+@dataclass(frozen=True)
+class Guarantees:
+    tree: ShareTree
+    holders: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])  # by share
+
+    def has_right(self, stake: Stake, share: str) -> bool:
+        """Whether the job is among those that have the nominal amount of this share, which it belongs to."""
+        return stake.job in self.holders.get(share, ())
+
+    def is_safe(self, stake: Stake, share: str) -> bool:
+        """Whether no job from outside of this share may take what it has."""
+        return self.has_right(stake, share) or self.tree.divided.isdisjoint(stake.amounts)
+
+    def standing(self, stake: Stake) -> Standing:
+        if stake.is_spot:
+            return Standing.SPOT
+        if not self.tree.is_set or self._is_reserved(stake):
+            return Standing.GUARANTEED
+        own = stake.share != ROOT and not self.tree.is_parted(stake.share)
+        return Standing.GUARANTEED if own and self.is_safe(stake, stake.share) else Standing.BORROWED
+
+    def is_guaranteed(self, stake: Stake) -> bool:
+        return self.standing(stake) is Standing.GUARANTEED
+
+    def alike(self, stake: Stake) -> Alike:
+        """Of two that run and are alike, any other may take both or none."""
+        rights = tuple([stake.job in holders for holders in self._holders_above[stake.share]])
+        is_undivided = self.tree.divided.isdisjoint(stake.amounts)
+        return stake.share, stake.is_spot, stake.priority, rights, is_undivided
+
+    def may_take(self, claimant: Stake, other: Stake, use: ShareUse) -> bool:
+        """Whether the other job may be stopped for the claimant, as far as shares go."""
+        return self.taker(claimant, use)(other)
+
+    def taker(self, claimant: Stake, use: ShareUse) -> Callable[[Stake], bool]:
+        """Of any other job, whether it may be stopped for the claimant, as far as shares go.
+
+        Each share is looked at once: do not change the use between two questions.
+        """
+        if claimant.is_spot:
+            return lambda _: False
+        is_set, is_safe = self.tree.is_set, self.is_safe(claimant, claimant.share)
+        safe_in: dict[str, str | None] = {}  # see `_safe_in`
+
+        def may_take(other: Stake) -> bool:
+            if other.is_spot or not is_set:
+                return other.is_spot and claimant.job != other.job
+            if (share := other.share) == claimant.share:
+                return claimant.priority > other.priority and (is_safe or not self.is_safe(other, share))
+            if share not in safe_in:
+                safe_in[share] = self._safe_in(claimant, share, use)
+            where = safe_in[share]
+            return where == "" or (where is not None and not self.is_safe(other, where))
+
+        return may_take
+
+    def _safe_in(self, claimant: Stake, share: str, use: ShareUse) -> str | None:
+        """In which share jobs of this other one must have a right, to be safe from the claimant.
+
+        None: they are safe without one. Empty: none is safe.
+        """
+        if self.tree.shares[claimant.share].is_reserved or self.tree.shares[share].is_reserved:
+            return None
+        mine, its = self._branches(claimant.share, share)
+        if mine is None or not self.has_right(claimant, mine) or use.exceeds_nominal(mine, claimant.amounts):
+            return None
+        return its or ""
+
+    def goes_before(self, stake: Stake, other: Stake) -> bool:
+        """Whether the other, which waits too, must not keep this job waiting."""
+        if other.is_spot or stake.is_spot:
+            return other.is_spot and not stake.is_spot
+        if stake.share == other.share:
+            return False
+        if self._is_reserved(stake):
+            return True
+        mine, its = self._branches(stake.share, other.share)
+        return (
+            mine is not None and self.has_right(stake, mine) and (its is None or not self.is_safe(other, its))
+        )
+
+    @cached_property
+    def _holders_above(self) -> Mapping[str, tuple[frozenset[str], ...]]:
+        """Of each share, those who have a right in it and in the shares above."""
+        nobody = frozenset[str]()
+        paths = self.tree.paths.items()
+        return {share: tuple([self.holders.get(name, nobody) for name in path]) for share, path in paths}
+
+    def _is_reserved(self, stake: Stake) -> bool:
+        return self.tree.shares[stake.share].is_reserved
+
+    def _branches(self, share: str, other: str) -> tuple[str | None, str | None]:
+        """The shares below the first common one that lead to these two; None where it is the common one."""
+        path, others = self.tree.paths[share], self.tree.paths[other]
+        common = next(name for name in path if name in others)
+        mine, its = path.index(common), others.index(common)
+        return path[mine - 1] if mine else None, others[its - 1] if its else None
+
+
+def guarantees(tree: ShareTree, running: Iterable[Stake], waiting: WaitingStakes) -> Guarantees:
+    """Who has a right in which share, by the order of all jobs that are there."""
+    by_share = _by_share(tree, running)
+    rightful: dict[str, list[Stake]] = {}
+    use = ShareUse(tree, {})  # of those that have a right
+    for name in tree.upwards:
+        if name != ROOT:
+            below = [stake for child in tree.children[name] for stake in rightful[child]]
+            more = [] if use.is_exhausted(name) else _more_rights(use, name, below, by_share, waiting)
+            rightful[name] = below + more
+            known = {stake.job for stake in more}
+            for share in {stake.share for stake in more}:  # those above need not look at these again
+                by_share[share] = [item for item in by_share[share] if item[1].job not in known]
+            if tree.shares[name].is_reserved:
+                use.set_aside(name)
+    return Guarantees(tree, {name: frozenset(s.job for s in stakes) for name, stakes in rightful.items()})
+
+
+def _by_share(tree: ShareTree, running: Iterable[Stake]) -> dict[str, list[PlacedStake]]:
+    """The running jobs of each share in order. To sort them twice is faster: they come by their age."""
+    stakes = [stake for stake in running if not stake.is_spot]
+    stakes.sort(key=attrgetter("created_at", "job"))
+    stakes.sort(key=attrgetter("priority"), reverse=True)
+    by_share: dict[str, list[PlacedStake]] = {name: [] for name in tree.shares}
+    for stake in stakes:
+        by_share[stake.share].append((stake.place, stake, None))
+    return by_share
+
+
+def _more_rights(
+    use: ShareUse,
+    name: str,
+    below: list[Stake],
+    running: Mapping[str, list[PlacedStake]],
+    waiting: WaitingStakes,
+) -> list[Stake]:
+    """The jobs that fit into what is left of the nominal amount of a share, in their order."""
+    tree, rightful, known = use.tree, list[Stake](), {stake.job for stake in below}
+    # By share: the priority of a job that does not fit. Lower ones have no right.
+    blocked: dict[str, int] = {}
+    unfit: set[str] = set()
+    closed: set[Shape] = set()
+    left = _AmountsLeft(use, name)
+    shares = [share for share, path in tree.paths.items() if name in path]
+    runs = [running[share] for share in shares if running[share]]
+    # So many that wait are tried; a job that runs behind them has its right all the same.
+    waits = takewhile(lambda _: len(unfit) < MOST_UNFIT, merge(*[waiting(share, closed) for share in shares]))
+    for stake, shape in _in_order(runs[0] if len(runs) == 1 else list(merge(*runs)), waits):
+        if stake.job in known:
+            continue
+        is_blocked = unfit and (
+            stake.priority < blocked.get(stake.share, stake.priority) or stake.size in unfit
+        )
+        if not is_blocked and (parts := left.parts(stake)) is not None:
+            if left.take(parts):
+                rightful.append(stake)
+                if left.is_nothing:
+                    break
+                continue
+            if not _is_beyond_limits(tree, stake):
+                blocked.setdefault(stake.share, stake.priority)
+            unfit.add(stake.size)
+        if shape is not None:
+            closed.add(shape)
+    use.take_all(rightful, items=tree.bounded_items)
+    return rightful
+
+
+def _in_order(
+    running: Sequence[PlacedStake], waiting: Iterable[PlacedStake]
+) -> Iterator[tuple[Stake, Shape | None]]:
+    """Both are in order. Between two that wait those that run are not compared one by one."""
+    at = 0
+    for item in waiting:
+        until = bisect_left(running, item[0], at, key=_place)
+        for _, stake, shape in running[at:until]:
+            yield stake, shape
+        at = until
+        yield item[1], item[2]
+    for _, stake, shape in running[at:]:
+        yield stake, shape
+
+
+Parts: TypeAlias = list[tuple[dict[str, float], str, float]]
+
+
+class _AmountsLeft:
+    """What is left of the nominal amount of a share, and of the limits of it and of those below it."""
+
+    def __init__(self, use: ShareUse, name: str) -> None:
+        self._use, self._name = use, name
+        self._nominal = use.nominal_left(name)
+        self._limits: dict[tuple[str, str], dict[str, float]] = {}  # by share and user; "" for all users
+        self._parts: dict[str, Parts | None] = {}  # by size
+
+    @property
+    def is_nothing(self) -> bool:
+        for left in self._nominal.values():  # noqa: SIM110 - a generator costs more than all the rest
+            if left >= 2 * EPSILON:
+                return False
+        return True
+
+    def parts(self, stake: Stake) -> Parts | None:
+        """From what it takes how much; None where it takes nothing that is divided."""
+        if stake.size not in self._parts:
+            is_undivided = self._use.tree.divided.isdisjoint(stake.amounts)
+            bounds = [] if is_undivided else self._bounds_of(stake)
+            parts = [(left, item, stake.amounts[item]) for left, item in bounds]
+            self._parts[stake.size] = None if is_undivided else parts
+        return self._parts[stake.size]
+
+    def take(self, parts: Parts) -> bool:
+        """Whether there is so much left, which is taken then."""
+        for left, item, amount in parts:
+            if left[item] < amount:
+                return False
+        for left, item, amount in parts:
+            left[item] -= amount
+        return True
+
+    def _bounds_of(self, stake: Stake) -> list[tuple[dict[str, float], str]]:
+        tree = self._use.tree
+        path, amounts = tree.paths[stake.share], [self._nominal]
+        for share in path[: path.index(self._name) + 1]:
+            if share not in tree.bounded:
+                continue
+            for user in {"", stake.user}:
+                left = self._limits.setdefault((share, user), self._use.limits_left(share, user))
+                if not user and tree.shares[share].is_reserved:  # of what it does not name it has nothing
+                    left.update({item: EPSILON for item in stake.amounts if item not in left})
+                amounts.append(left)
+        return [(left, item) for left in amounts for item in left if item in stake.amounts]
+
+
+_place = itemgetter(0)  # of a PlacedStake
+
+
+def _is_beyond_limits(tree: ShareTree, stake: Stake) -> bool:
+    """Whether the job could not run if it were alone."""
+    return ShareUse(tree, {}).shortage(stake) is not None

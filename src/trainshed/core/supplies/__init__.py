@@ -1,0 +1,1 @@
+"""What jobs bring or name to run in: code folders, packages, images and runtimes."""

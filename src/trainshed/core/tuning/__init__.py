@@ -1,0 +1,1 @@
+"""Studies and their trials: search spaces, measurements, stopping rules, and what a study tells."""

@@ -1,0 +1,1 @@
+"""Files of facts that come with the program, and what reads them."""

@@ -1,0 +1,1 @@
+"""Serves what the assembly made: the server's sockets, their protocols, and its start and end."""
