@@ -406,3 +406,5 @@ with open(folder + "a/large", "wb", buffering=0) as file:
     os.kill(int(pid), signal.SIGKILL)
     ended(server, job, "JOB_STATE_FAILED")
     assert not names(server, "runs/one/checkpoints/")
+    [told] = [line for line in events(server, job) if line.startswith("OUTPUTS_STORED")]
+    assert f"killed or have failed while it wrote it: /gcs/{BUCKET}/runs/one/checkpoints/a/." in told

@@ -82,6 +82,36 @@ def test_a_spot_job_gives_way_and_goes_on_from_its_checkpoint_also_after_a_kill(
     assert "Spot jobs give way" in text and spot.rpartition("/")[2] in text
 
 
+STORES_WHEN_ASKED = """
+import os, signal, sys, time
+place = os.environ["TRAINSHED_CHECKPOINT_DIR"] + "latest"
+print("from", open(place).read() if os.path.exists(place) else "nothing", flush=True)
+if os.path.exists(place): sys.exit()
+def store(*_):
+    time.sleep(0.5)
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    open(place, "w").write("step 7")
+    sys.exit(143)
+if os.environ["RANK"] == "0": signal.signal(signal.SIGTERM, store)
+time.sleep(600)
+"""
+
+
+def test_a_job_goes_on_from_what_one_replica_stored_when_all_were_asked_to_stop(server: LiveServer):
+    spec = {
+        "workerPoolSpecs": [pool(python(STORES_WHEN_ASKED), replicas=2, machine="n1-standard-2")],
+        "scheduling": {"strategy": "SPOT"},
+        "baseOutputDirectory": {"outputUriPrefix": "gs://results/demo"},
+    }
+    path = f"/v1/projects/demo/{LOCATION}/customJobs"
+    spot = str(server.post(path, {"displayName": "spot", "jobSpec": spec})["name"])
+    until(lambda: len(server.lines(spot)) == 2)
+    server.wait(submit(server, "demo", SHORT))
+    server.wait(spot)
+    begun = sorted(row["text"] for row in server.lines(spot))
+    assert begun == ["from nothing", "from nothing", "from step 7", "from step 7"]
+
+
 def shares_file(folder: Path, text: str) -> str:
     file = folder / "shares.toml"
     file.write_text(text)

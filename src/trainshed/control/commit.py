@@ -17,13 +17,14 @@ from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Conflict, Forbidden, Invalid, NotFound, TrainshedError, Unavailable
 from trainshed.core.jobs.job import Job
 from trainshed.core.outputs import (
+    CHECKPOINT_KINDS,
     NEWEST,
     Key,
     SettlingFiles,
     StoreBatch,
     Unit,
     UnitKind,
-    WritersEnd,
+    Writers,
     batches,
     belongs,
     manifest_of,
@@ -43,6 +44,7 @@ class SweepResult:
     where: str = ""
     faults: list[str] = field(default_factory=list[str])  # what can never be stored
     unnamed: tuple[str, ...] = ()
+    cut_off: Sequence[str] = ()  # checkpoints that may not be whole
 
     def storing(self) -> Storing:
         if self.faults:
@@ -54,11 +56,17 @@ class SweepResult:
             noun = "file" if self.files == 1 else "files"
             parts.append(f"{self.files} {noun} with {self.size} bytes stored in {self.where}.")
         if self.unnamed:
-            names = ", ".join(self.unnamed[:_MOST_NAMED])
-            more = "" if len(self.unnamed) <= _MOST_NAMED else f" and {len(self.unnamed) - _MOST_NAMED} more"
             why = "because an object cannot be such a thing, or be called so"
-            parts.append(f"Not stored, {why}: {names}{more}.")
+            parts.append(f"Not stored, {why}: {_listed(self.unnamed)}.")
+        if self.cut_off:
+            why = "because a program may have been killed or have failed while it wrote it"
+            parts.append(f"Not stored, {why}: {_listed(self.cut_off)}.")
         return Storing(message=" ".join(parts))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = "" if len(names) <= _MOST_NAMED else f" and {len(names) - _MOST_NAMED} more"
+    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 class Committer:
@@ -74,7 +82,7 @@ class Committer:
         self._lock = asyncio.Lock()
         self._ending = ending  # set when the server is to stop
 
-    async def sweep(self, job: Job, patience: SettlingFiles, end: WritersEnd | None) -> SweepResult:
+    async def sweep(self, job: Job, patience: SettlingFiles, writers: Writers) -> SweepResult:
         """Store what may be stored now. Raise Unavailable or Exhausted if the rest has to wait."""
         async with self._lock:
             if self._stored is None:
@@ -85,12 +93,14 @@ class Committer:
             tally.faults += [f"/gcs/{name}: it is in no bucket." for name in scan.outside]
             await self._let_go(job, scan, self._stored, patience)
             moved = False
-            for batch in batches(scan.files, job.spec.output, patience, now, end):
-                if end is None or not end.clean:
+            for batch in batches(scan.files, job.spec.output, patience, now, writers):
+                if not writers.clean:
                     batch.complete = batch.complete and batch.unit not in self._shrunk
                 moved |= await self._commit(job, batch, self._stored, tally)
-            if moved and end is not None:  # no later sweep follows unless this one fails
+            if moved and not writers.alive:  # no later sweep follows unless this one fails
                 raise Unavailable("It changed while it was stored, though its programs have ended.")
+            if not writers.alive:
+                tally.cut_off = _left_out(scan.files, job, self._stored)
             mine = [item for item in self._stored.values() if not item.manifest]
             tally.files, tally.size = len(mine), sum(item.size for item in mine)
             tally.where = ", ".join(sorted({f"{SCHEME}{item.bucket}" for item in mine}))
@@ -234,6 +244,15 @@ class Committer:
         for item in gone:
             stored.pop((item.bucket, item.name), None)
         await self._views.note(job.id, [_gone(item) for item in gone])
+
+
+def _left_out(files: Iterable[Written], job: Job, stored: dict[Key, Stored]) -> list[str]:
+    """The checkpoints of which not all is stored, for people to read."""
+    units = {
+        unit_of(file.bucket, file.name, job.spec.output) for file in files if not _is_stored(file, stored)
+    }
+    places = [f"/gcs/{unit.bucket}/{unit.prefix}" for unit in units if unit.kind in CHECKPOINT_KINDS]
+    return sorted(places)
 
 
 def _is_stored(file: Written, stored: dict[Key, Stored]) -> bool:

@@ -20,7 +20,7 @@ from trainshed.core.errors import Invalid, NotFound, NotYet, TrainshedError
 from trainshed.core.jobs.job import Job, JobSpec, Outcome
 from trainshed.core.jobs.launch import Launch
 from trainshed.core.jobs.replica import Observation, Replica
-from trainshed.core.outputs import SettlingFiles, WritersEnd
+from trainshed.core.outputs import EndedWriter, SettlingFiles, Writers, ended_well
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.view import (
     LOCAL,
@@ -145,9 +145,8 @@ class Outputs:
         watched = self._watched(job_id)
         if watched.stored is not None and watched.stored[0] == _ending(job):
             return None
-        end = None if alive else _end(job, view, seen, began)
         try:
-            tally = await watched.committer.sweep(job, watched.patience, end)
+            tally = await watched.committer.sweep(job, watched.patience, _writers(job, view, seen, began))
             watched.trouble = ""
         except TrainshedError as error:
             watched.trouble = f"What its programs wrote cannot be stored now: {error.message}"
@@ -230,17 +229,19 @@ def _ending(job: Job) -> str:
     return f"{job.status.attempt} {closing.outcome} {closing.since.isoformat()}" if closing else ""
 
 
-def _end(job: Job, view: str, seen: tuple[Observation, ...], now: datetime) -> WritersEnd:
-    """How the programs that wrote in the view ended: the last run of each replica of its attempt."""
-    succeeded = job.status.closing is not None and job.status.closing.outcome is Outcome.SUCCEEDED
+def _writers(job: Job, view: str, seen: tuple[Observation, ...], now: datetime) -> Writers:
+    """What may write in the view, or wrote there: the last run of each replica of its attempt."""
     attempt = int(view.partition(".")[0])
     last = {item.key.name: item for item in sorted(seen, key=lambda run: run.key.run)}
-    writers = [run for name, run in last.items() if name.attempt == attempt]
-    clean = succeeded or (
-        bool(writers) and all(writer.exit is not None and writer.exit.ok for writer in writers)
-    )
-    ended = [writer.ended_at for writer in writers if writer.ended_at is not None]
-    return WritersEnd(clean=clean, succeeded=succeeded, at=max(ended, default=now))
+    ended = [
+        EndedWriter(run.ended_at or now, ended_well(run.exit))
+        for name, run in last.items()
+        if name.attempt == attempt and not run.alive
+    ]
+    alive = any(run.alive for run in seen)
+    succeeded = job.status.closing is not None and job.status.closing.outcome is Outcome.SUCCEEDED
+    unseen = [] if ended or alive else [EndedWriter(now, well=False)]
+    return Writers(ended=[*ended, *unseen], alive=alive, succeeded=succeeded)
 
 
 def _paths(output: str, own: dict[str, str]) -> dict[str, str]:

@@ -6,18 +6,20 @@ stored. The manifest is stored last, and removed before any file it names is cha
 sees all of its files. Any other file is stored by itself.
 
 A checkpoint counts as complete when nothing in it has changed for a while, when the program has begun a later
-one, or when the program succeeded. A checkpoint that was being written when its program was killed is never
-stored. Nor is one whose name says that it is unfinished (`tmp-…`, `….tmp`, `.…`): programs rename it when it
-is done. The model is complete only if the job succeeded.
+one, or when the program ended well. One that a program may have been writing when it was killed or failed is
+never stored. Nor is one whose name says that it is unfinished (`tmp-…`, `….tmp`, `.…`): programs rename it
+when it is done. The model is complete only if the job succeeded.
 """
 
 import json
 import re
+import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from trainshed.core.jobs.replica import Exit
 from trainshed.core.view import Stored, Written, address
 
 MANIFEST = ".trainshed-manifest.json"
@@ -34,6 +36,9 @@ class UnitKind(StrEnum):
     MODEL = "MODEL"
     CHECKPOINT = "CHECKPOINT"  # a folder below AIP_CHECKPOINT_DIR
     CHECKPOINTS = "CHECKPOINTS"  # the files directly in it
+
+
+CHECKPOINT_KINDS = (UnitKind.CHECKPOINT, UnitKind.CHECKPOINTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +58,32 @@ class Unit:
         return self.kind is UnitKind.CHECKPOINT and _UNFINISHED.search(step) is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WritersEnd:
-    """How the writing programs ended. While there is none, they may still write."""
+@dataclass(frozen=True, slots=True)
+class EndedWriter:
+    """The end of one program that may have written."""
 
-    clean: bool  # by themselves, with code 0
-    succeeded: bool
     at: datetime
+    well: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writers:
+    """The programs of a job that write: those that have ended, and whether others may still write."""
+
+    ended: Sequence[EndedWriter] = ()
+    alive: bool = False
+    succeeded: bool = False  # the job
+
+    @property
+    def clean(self) -> bool:
+        """Whether all have ended, and well."""
+        return not self.alive and (self.succeeded or all(writer.well for writer in self.ended))
+
+    def cut_off(self, file: Written, quiet: timedelta) -> bool:
+        """Whether one that did not end well may have been writing the file then."""
+        return not self.clean and any(
+            timedelta() <= writer.at - file.changed_at < quiet for writer in self.ended if not writer.well
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +149,13 @@ def unit_of(bucket: str, name: str, output: str) -> Unit:
     return Unit(UnitKind.FREE, bucket, "")
 
 
+def ended_well(exit: Exit | None) -> bool:
+    """Also with the code of a program that was asked to stop, stored what it had, and says so."""
+    return exit is not None and exit.code in (0, 128 + signal.SIGTERM)
+
+
 def batches(
-    files: Sequence[Written], output: str, patience: SettlingFiles, now: datetime, end: WritersEnd | None
+    files: Sequence[Written], output: str, patience: SettlingFiles, now: datetime, writers: Writers
 ) -> list[StoreBatch]:
     """What may be stored now. A complete batch has all files of its unit; others may have some."""
     units: dict[Unit, list[Written]] = {}
@@ -145,22 +174,21 @@ def batches(
     ready: list[StoreBatch] = []
     for unit, some in units.items():
         if unit.kind is UnitKind.CHECKPOINT:
-            if unit.unfinished and not (end and end.clean):
+            if unit.unfinished and not writers.clean:
                 continue
             passed = newest is not None and max(item.changed_at for item in some) < newest
-            if _is_whole(some, patience, now, end, SETTLE if passed else QUIET, passed):
+            if _is_whole(some, patience, now, writers, SETTLE if passed else QUIET, passed):
                 ready.append(StoreBatch(unit, some, complete=True))
             continue
         long = QUIET if unit.kind is UnitKind.CHECKPOINTS else SETTLE
         still = [
             item
             for item in some
-            if _may_go(item, patience, now, end, long, unit.kind is UnitKind.CHECKPOINTS)
+            if _may_go(item, patience, now, writers, long, unit.kind is UnitKind.CHECKPOINTS)
         ]
-        succeeded = end is not None and end.succeeded
-        complete = (
-            succeeded if unit.kind is UnitKind.MODEL else unit.kind is UnitKind.CHECKPOINTS and bool(still)
-        )
+        complete = unit.kind is UnitKind.CHECKPOINTS and bool(still)
+        if unit.kind is UnitKind.MODEL:
+            complete = writers.succeeded and not writers.alive
         if still:
             ready.append(StoreBatch(unit, still, complete))
     # In the order they were written: of several checkpoints the last one written is stored last.
@@ -171,26 +199,26 @@ def _is_whole(
     files: Sequence[Written],
     patience: SettlingFiles,
     now: datetime,
-    end: WritersEnd | None,
+    writers: Writers,
     long: timedelta,
     passed: bool,
 ) -> bool:
-    if end is None:
-        return all(patience.is_still(file, now, long) for file in files)
-    return passed or all(_may_go(file, patience, now, end, long, True) for file in files)
+    if passed:
+        return not writers.alive or all(patience.is_still(file, now, long) for file in files)
+    return all(_may_go(file, patience, now, writers, long, True) for file in files)
 
 
 def _may_go(
     file: Written,
     patience: SettlingFiles,
     now: datetime,
-    end: WritersEnd | None,
+    writers: Writers,
     long: timedelta,
     careful: bool,
 ) -> bool:
-    if end is None:
-        return patience.is_still(file, now, long)
-    return not careful or end.clean or end.at - file.changed_at >= long
+    if writers.alive and not patience.is_still(file, now, long):
+        return False
+    return not (careful and writers.cut_off(file, long))
 
 
 def manifest_of(unit: Unit, stored: Mapping[Key, Stored], job: str, attempt: int) -> bytes:

@@ -12,13 +12,13 @@ from trainshed.control.commit import Committer, SweepResult
 from trainshed.control.resume import committed_outputs, newest_checkpoint
 from trainshed.core.bucket import ALWAYS, BucketInfo, DiskFull, ObjectDraft, ObjectInfo, Precondition
 from trainshed.core.errors import Conflict, NotFound, Unavailable
-from trainshed.core.outputs import MANIFEST, CommittedOutputs, SettlingFiles, WritersEnd, named_in
+from trainshed.core.outputs import MANIFEST, CommittedOutputs, EndedWriter, SettlingFiles, Writers, named_in
 from trainshed.core.view import Stored, View, ViewScan, Written
 from trainshed.testing.bucket import MemoryBucket, MemoryBuckets
 
 JOB = a_job(output="gs://b/out")
-WELL = WritersEnd(clean=True, succeeded=True, at=at(0))
-KILLED = WritersEnd(clean=False, succeeded=False, at=at(100))
+WELL = Writers(ended=[EndedWriter(at(0), well=True)], succeeded=True)
+KILLED = Writers(ended=[EndedWriter(at(100), well=False)])
 
 
 class Died(BaseException):
@@ -137,7 +137,7 @@ def a_committer(folder: Folder, buckets: MemoryBuckets) -> Committer:
     return Committer(folder, buckets, SteppedClock(), asyncio.Event())
 
 
-async def sweep(folder: Folder, buckets: MemoryBuckets, end: WritersEnd | None = WELL) -> SweepResult:
+async def sweep(folder: Folder, buckets: MemoryBuckets, end: Writers = WELL) -> SweepResult:
     """By a server that knows nothing but what was noted."""
     return await a_committer(folder, buckets).sweep(JOB, SettlingFiles(), end)
 
@@ -344,6 +344,22 @@ def test_a_full_disk_is_waited_for():
             await sweep(folder, full)
         await sweep(folder, buckets)
         assert (await bucket.get("out/model/a")).size == 1
+
+    simulate(play)
+
+
+def test_a_checkpoint_that_may_be_half_written_is_named():
+    async def play() -> None:
+        folder, buckets = Folder(), await buckets_of()
+        for name in ("model/m", "checkpoints/1/a", "checkpoints/1/b"):
+            folder.write(f"out/{name}", b"1")
+        killed = Writers(ended=[EndedWriter(T0, well=False)])
+        assert (await sweep(folder, buckets, replace(killed, alive=True))).cut_off == ()
+        tally = await sweep(folder, buckets, killed)
+        assert tally.storing().message == (
+            "1 file with 1 bytes stored in gs://b. Not stored, because a program may have been killed or "
+            "have failed while it wrote it: /gcs/b/out/checkpoints/1/."
+        )
 
     simulate(play)
 

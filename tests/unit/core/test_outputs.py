@@ -5,16 +5,19 @@ from datetime import timedelta
 
 from tests.builders import a_job, a_pool, at, seconds
 from trainshed.core.jobs.job import JobSpec, Pool
+from trainshed.core.jobs.replica import Exit
 from trainshed.core.outputs import (
     MANIFEST,
     QUIET,
     SETTLE,
+    EndedWriter,
     SettlingFiles,
     StoreBatch,
     Unit,
     UnitKind,
-    WritersEnd,
+    Writers,
     batches,
+    ended_well,
     manifest_of,
     named_in,
     unit_of,
@@ -22,6 +25,7 @@ from trainshed.core.outputs import (
 from trainshed.core.view import Stored, Written, named_buckets, wants_view
 
 OUT = "gs://b/out"
+ALIVE = Writers(alive=True)
 MOMENT = timedelta(milliseconds=1)
 
 
@@ -29,9 +33,7 @@ def written(name: str, changed: float = 0, stamp: str = "1") -> Written:
     return Written(bucket="b", name=name, path=f"/x/{name}", size=1, stamp=stamp, changed_at=at(changed))
 
 
-def look(
-    *files: Written, now: float, since: float = 0, end: WritersEnd | None = None
-) -> dict[str, StoreBatch]:
+def look(*files: Written, now: float, since: float = 0, end: Writers = ALIVE) -> dict[str, StoreBatch]:
     """The batches by their unit's prefix, of files first seen at `since`."""
     patience = SettlingFiles()
     patience.look(files, at(since))
@@ -39,12 +41,12 @@ def look(
     return {batch.unit.prefix: batch for batch in batches(files, OUT, patience, at(now), end)}
 
 
-def killed(when: float) -> WritersEnd:
-    return WritersEnd(clean=False, succeeded=False, at=at(when))
+def killed(when: float) -> Writers:
+    return Writers(ended=[EndedWriter(at(when), well=False)])
 
 
-def well(when: float) -> WritersEnd:
-    return WritersEnd(clean=True, succeeded=True, at=at(when))
+def well(when: float) -> Writers:
+    return Writers(ended=[EndedWriter(at(when), well=True)], succeeded=True)
 
 
 def test_a_file_that_was_just_seen_is_not_stored_and_one_that_has_settled_is():
@@ -67,8 +69,8 @@ def test_a_checkpoint_waits_until_all_of_it_is_quiet():
     first, second = written("out/checkpoints/1/a"), written("out/checkpoints/1/b")
     patience.look([first], at(0))
     patience.look([first, second], at(4))
-    assert not batches([first, second], OUT, patience, at(quiet + 1), None)
-    [batch] = batches([first, second], OUT, patience, at(4 + quiet), None)
+    assert not batches([first, second], OUT, patience, at(quiet + 1), ALIVE)
+    [batch] = batches([first, second], OUT, patience, at(4 + quiet), ALIVE)
     assert batch.complete
     assert batch.files == [first, second]
 
@@ -88,6 +90,29 @@ def test_the_checkpoint_that_was_being_written_when_its_program_was_killed_is_le
 def test_a_checkpoint_that_was_quiet_when_its_program_was_killed_is_complete():
     found = look(written("out/checkpoints/1/a", 0), now=100, end=killed(QUIET.total_seconds()))
     assert found["out/checkpoints/1/"].complete
+
+
+def test_a_checkpoint_is_complete_that_was_written_after_another_replica_had_been_killed():
+    files = written("out/checkpoints/1/a", 2), written("out/checkpoints/latest", 2)
+    ends = [EndedWriter(at(1.9), well=False), EndedWriter(at(2.5), well=True)]
+    assert all(batch.complete for batch in look(*files, now=3, end=Writers(ended=ends)).values())
+    ends = [EndedWriter(at(2.1), well=False), EndedWriter(at(2.5), well=True)]
+    assert not look(*files, now=3, end=Writers(ended=ends))
+
+
+def test_the_checkpoint_of_a_killed_replica_is_left_out_while_others_live_on():
+    files = written("out/checkpoints/1/a", 2), written("out/checkpoints/2/a", 20)
+    rest = Writers(ended=[EndedWriter(at(20.5), well=False)], alive=True)
+    assert list(look(*files, now=60, end=rest)) == ["out/checkpoints/1/"]
+
+
+def test_a_program_ends_well_with_code_0_and_with_the_code_of_one_that_was_asked_to_stop():
+    assert ended_well(Exit(code=0))
+    assert ended_well(Exit(code=143))
+    assert not ended_well(Exit(code=1))
+    assert not ended_well(Exit(signal=15))
+    assert not ended_well(Exit())
+    assert not ended_well(None)
 
 
 def test_all_is_complete_where_the_program_ended_well():
