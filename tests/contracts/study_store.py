@@ -235,6 +235,17 @@ class StudyStoreContract:
         other = await studies.insert_study(a_study(2))
         await studies.write_study(other, new=(a_trial(1, "2002"),))
 
+    async def test_earlier_trials_are_those_of_studies_of_the_project_that_are_there(
+        self, studies: StudyStore
+    ) -> None:
+        for number, project in ((1, "p"), (2, "q")):
+            await studies.insert_study(
+                a_study(number, project=project), trials=(a_trial(study=f"200{number}"),)
+            )
+        spec = replace(a_study().spec, prior_studies=("2002", "2001", "none"))
+        later = await studies.insert_study(a_study(3, spec=spec))
+        assert await studies.earlier_trials(later) == ((a_trial(study="2001"),),)
+
     async def test_trials_are_changed_and_removed_by_number(self, studies: StudyStore) -> None:
         study = await studies.insert_study(a_study())
         study = await studies.write_study(study, new=[a_trial(number) for number in (10, 2, 1)])

@@ -175,8 +175,7 @@ class StudyLoop:
         return replace(trial, state=TrialState.ACTIVE, job=job.id)
 
     async def _suggested(self, study: Study, trials: Sequence[Trial], count: int) -> bool:
-        priors = [await self.studies.trials(prior) for prior in study.spec.prior_studies]
-        request = suggestion_request(study, trials, count, priors)
+        request = suggestion_request(study, trials, count, await self.studies.earlier_trials(study))
         points = await self.suggester.suggest(request)
         now = self.clock.now()
         new = [

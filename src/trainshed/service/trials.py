@@ -194,8 +194,7 @@ class TrialService:
         return why
 
     async def _suggested(self, study: Study, trials: Sequence[Trial], client: str, count: int) -> list[Trial]:
-        priors = [await self.store.trials(prior) for prior in study.spec.prior_studies]
-        request = suggestion_request(study, trials, count, priors)
+        request = suggestion_request(study, trials, count, await self.store.earlier_trials(study))
         points = await self.suggester.suggest(request)
         now = self.clock.now()  # to suggest may take its time, which is none of the trials'
         return [

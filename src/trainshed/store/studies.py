@@ -96,6 +96,17 @@ class SqlStudyStore:
             lambda connection: read_rows(connection.rows(_ALL_TRIALS, place), _to_trial, _name_of_trial)
         )
 
+    async def earlier_trials(self, study: Study) -> tuple[tuple[Trial, ...], ...]:
+        # Studies of older servers may name one of another project.
+        earlier = [await self.load_study(prior) for prior in study.spec.prior_studies]
+        return tuple(
+            [
+                await self.trials(prior.id)
+                for prior in earlier
+                if prior is not None and prior.project == study.project
+            ]
+        )
+
     async def trial(self, study: str, number: int) -> Trial | None:
         place = {"of_study": study, "of_number": number}
 

@@ -35,6 +35,7 @@ from trainshed.store import SqlStore
 HERE = ("p", "us-central1")
 COUNT = Parameter(id="n", kind=ParameterKind.INTEGER, low=1, high=1000)
 SPEC = StudySpec(space=SearchSpace((COUNT,)), objectives=(Objective("accuracy", maximize=True),))
+REQUEST = StudyRequest(display_name="s", spec=SPEC, kind=StudyKind.ASKED)
 
 
 @dataclass
@@ -79,7 +80,7 @@ class TrialSetup:
         self.told.append(study.version)
 
     async def study(self, **spec: object) -> str:
-        request = StudyRequest(display_name="s", spec=replace(SPEC, **spec), kind=StudyKind.ASKED)
+        request = replace(REQUEST, spec=replace(SPEC, **spec))
         return (await self.studies.create(*HERE, request)).id
 
     async def stored(self, study: str) -> Study:
@@ -223,6 +224,17 @@ async def test_a_name_of_an_earlier_study_with_a_wrong_location_is_refused(setup
     ):
         with pytest.raises(Invalid):
             await setup.study(prior_studies=(wrong,))
+
+
+async def test_nothing_is_learned_from_another_project_that_a_stored_study_names(setup: TrialSetup) -> None:
+    trials, foreign = setup.trials(), await setup.studies.create("q", HERE[1], REQUEST)
+    await trials.ask("q", HERE[1], foreign.id, "a", 1)
+    await trials.complete("q", HERE[1], foreign.id, 1, value(0.5))
+    study = await setup.stored(await setup.study())
+    spec = replace(study.spec, prior_studies=(foreign.id,))  # as older servers stored it
+    await setup.store.studies.write_study(replace(study, spec=spec))
+    await trials.ask(*HERE, study.id, "a", 1)
+    assert setup.suggester.requests[-1].priors == ()
 
 
 async def test_a_study_goes_on_without_an_earlier_one_that_was_deleted(setup: TrialSetup) -> None:

@@ -37,6 +37,7 @@ class StudyStore(Protocol):
     4. two trials of a study never have the same number: the second is a Conflict.
     5. insert_study with a known idempotency key gives the study made first and inserts nothing.
     6. outlines, figures and pages have the trials as they were last written.
+    7. earlier_trials has nothing of a study of another project, whatever the study names.
     """
 
     async def insert_study(
@@ -74,6 +75,10 @@ class StudyStore(Protocol):
 
     async def trials(self, study: str) -> tuple[Trial, ...]:
         """All of them, by number."""
+        ...
+
+    async def earlier_trials(self, study: Study) -> tuple[tuple[Trial, ...], ...]:
+        """Those of each earlier study that it names and that is there."""
         ...
 
     async def trial(self, study: str, number: int) -> Trial | None: ...
