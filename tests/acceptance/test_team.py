@@ -356,3 +356,6 @@ def test_a_user_is_told_by_mail_of_the_jobs_that_they_submitted_and_of_no_others
         team.run("notify", "add", "--name", name, "--mine", "--mail", ANN, who=ANN, project=VISION)
     more = ("notify", "add", "--name", "d", "--mine", "--mail", ANN)
     assert "which is the most" in team.run(*more, who=ANN, project=VISION, code=1)
+    for command in ("rm", "add"):
+        team.run("users", command, ANN)
+    assert json.loads(team.run("notify", "ls", "--all-projects", "--json")) == []

@@ -39,6 +39,7 @@ class AccountHandlers:
 
     async def create(self, call: Call) -> Json:
         account = self.accounts.add(*wire.parse_account(call.body))
+        await self.accounts.forget(account.name)  # a server may have died after it had removed another
         call.trace.what = f"adds {account.name}"
         return wire.render_account(account)
 
@@ -58,10 +59,10 @@ class AccountHandlers:
         return wire.render_account(updated)
 
     async def unlink(self, call: Call) -> Json:
-        return wire.render_account(self.accounts.unlink(call.path["account"]))
+        return wire.render_account(await self.accounts.unlink(call.path["account"]))
 
     async def delete(self, call: Call) -> Json:
-        self.accounts.remove(call.path["account"])
+        await self.accounts.remove(call.path["account"])
         return {}
 
     async def groups(self, call: Call) -> Json:

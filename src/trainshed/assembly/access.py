@@ -1,6 +1,7 @@
 """Who may do what: people by the server's token or an account's, programs of jobs by tokens of their own."""
 
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from trainshed.api.audit_trail import AuditTrail
@@ -35,7 +36,8 @@ class Access:
     secret: bytes  # of the home, for what is signed
 
 
-def make_access(shared: SharedParts, storage: Storage) -> Access:
+def make_access(shared: SharedParts, storage: Storage, forget: Callable[[str], Awaitable[None]]) -> Access:
+    """`forget` drops what is kept for whoever had an account before."""
     settings, home = shared.settings, shared.settings.home
     certificates = Certificates(home / "tls", HOSTS, os.environ)
     tokens = SignedJobTokens(home / "job-secret")
@@ -69,7 +71,7 @@ def make_access(shared: SharedParts, storage: Storage) -> Access:
         gate=gate,
         sessions=sessions,
         certificates=certificates,
-        accounts=AccountService(directories, audit, shared.clock, uses.last_day),
+        accounts=AccountService(directories, audit, shared.clock, uses.last_day, forget),
         people=people,
         secret=tokens.secret,
     )

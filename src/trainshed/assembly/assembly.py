@@ -117,14 +117,14 @@ def assemble(settings: Settings, address: str) -> Assembly:
     """The parts of a server whose jobs reach it at `address`. The settings have been checked."""
     shared = make_shared(settings, address)
     storage = make_storage(shared)
-    access = make_access(shared, storage)
+    notices = make_notices(shared, storage)
+    access = make_access(shared, storage, notices.service.remove_all_of)
     backends = make_backends(shared, storage)
     images = make_images(shared, storage.store, backends.fleet)
     measuring = make_measuring(shared, storage, backends.fleet)
     control = make_control(shared, storage, access, backends.fleet, images, measuring)
     services = make_services(shared, storage, access, backends, images, measuring, control)
     studies = make_studies(shared, storage, services.jobs, measuring.measurements)
-    notices = make_notices(shared, storage)
     return Assembly(
         shared=shared,
         storage=storage,

@@ -8,7 +8,7 @@ sees and revokes itself.
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
@@ -33,6 +33,10 @@ MOST_TITLE = 100  # characters
 LONGEST = timedelta(days=3660)
 
 
+async def _nothing(name: str) -> None:
+    """Where nothing is kept for accounts but the accounts."""
+
+
 @dataclass(slots=True)
 class AccountService:
     store: DirectoryStore
@@ -41,6 +45,7 @@ class AccountService:
     last_use: Callable[[str], date | None] = lambda _: (
         None
     )  # the day on which a token was last used, by its id
+    forget: Callable[[str], Awaitable[None]] = _nothing  # what is kept for whoever had the account before
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -56,15 +61,18 @@ class AccountService:
     def update(self, name: str, change: AccountChange) -> Account:
         return self.store.change(lambda directory: directory.with_change(name, change)).account(name)
 
-    def unlink(self, name: str) -> Account:
+    async def unlink(self, name: str) -> Account:
         """Whoever signs in with the account's name at the provider next is who it belongs to from then on.
 
-        Its tokens and sessions end.
+        Its tokens and sessions end, and it has no channels of notices any more.
         """
-        return self.store.change(lambda directory: directory.without_identity(name)).account(name)
+        account = self.store.change(lambda directory: directory.without_identity(name)).account(name)
+        await self.forget(name)
+        return account
 
-    def remove(self, name: str) -> None:
+    async def remove(self, name: str) -> None:
         self.store.change(lambda directory: directory.without_account(name))
+        await self.forget(name)
 
     def set_group(self, name: str, members: Iterable[str]) -> frozenset[str]:
         return self.store.change(lambda directory: directory.with_group(name, members)).groups[name]

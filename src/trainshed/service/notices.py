@@ -6,6 +6,7 @@ mail to themselves only. Addresses and secrets go to files of their own, never i
 show an address without what may be secret in it.
 """
 
+import contextlib
 import secrets as random_source
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -107,9 +108,17 @@ class NoticeService:
         return channel, (await self.store.figures()).get(channel.id, ChannelFigures())
 
     async def remove(self, project: str, name: str, user: str = "") -> None:
-        channel = self._named(project, name, user)
+        await self._remove(self._named(project, name, user))
+
+    async def _remove(self, channel: NoticeChannel) -> None:
         await self.store.delete_channel(channel)
         await self.secrets.remove(channel.id)
+
+    async def remove_all_of(self, user: str) -> None:
+        """Those about the user's jobs, in all projects."""
+        for channel in [other for other in self.store.channels.values() if other.user == user]:
+            with contextlib.suppress(NotFound):  # somebody else removed it
+                await self._remove(channel)
 
     async def test(self, project: str, name: str, user: str = "") -> CarrierAnswer:
         """Send one notice now; what the receiver answers. Where it takes it, those that wait follow."""

@@ -77,7 +77,9 @@ class ProviderSignIns:
         person = await self.provider.person(self._attempt(word, address), query.code, query.issuer)
         id = secrets.token_hex(5)
         session = self.sign_ins.session_of(id)
-        account = self._admit(person, id, session.lasts)
+        account, is_new = self._admit(person, id, session.lasts)
+        if is_new:
+            await self.accounts.forget(account.name)
         return CompletedSignIn(session, page, account.name, id)
 
     def _opened(self, cookie: str, state: str, address: str) -> tuple[str, str]:
@@ -97,9 +99,10 @@ class ProviderSignIns:
         self._ended[state] = end
         return word, page_of_console(base64.urlsafe_b64decode(place).decode())
 
-    def _admit(self, person: ProvidedPerson, id: str, lasts: timedelta) -> Account:
-        """Writes all that the sign-in changes at once."""
+    def _admit(self, person: ProvidedPerson, id: str, lasts: timedelta) -> tuple[Account, bool]:
+        """Writes all that the sign-in changes at once. The account, and whether it is new."""
         now, accounts = self.accounts.clock.now(), list[Account]()
+        before = self.accounts.directory.accounts
         token = AccessToken(
             id=id,
             account="",
@@ -116,7 +119,7 @@ class ProviderSignIns:
             return with_session(directory, replace(token, account=account.name), now)
 
         self.accounts.store.change(change)
-        return accounts[-1]
+        return accounts[-1], accounts[-1].name not in before
 
     def _attempt(self, word: str, address: str) -> SignInAttempt:
         return SignInAttempt(

@@ -9,16 +9,25 @@ from typing import Any
 import pytest
 
 from tests.id_tokens import StepClock
+from tests.unit.control.test_notices import Receivers
+from tests.unit.core.test_notice import a_channel
 from trainshed.api.accounts import AccountHandlers
 from trainshed.api.call import Call
 from trainshed.core.accounts.directory import Account, AccountKind
 from trainshed.core.accounts.permission import OWNER, Principal
-from trainshed.core.errors import Forbidden, Invalid
+from trainshed.core.errors import AlreadyExists, Forbidden, Invalid
 from trainshed.identity.account_tokens import AccountTokens
 from trainshed.identity.audit_files import AuditFiles
 from trainshed.identity.directory_file import DirectoryFile
 from trainshed.identity.open import NoAuthentication
 from trainshed.service.accounts import AccountService
+from trainshed.service.notices import NoticeService
+from trainshed.testing.notices import MemoryNoticeStore
+from trainshed.testing.secrets import MemorySecrets
+
+
+def unused(*_: object) -> Any:
+    raise AssertionError("nothing is sent")
 
 
 class Office:
@@ -26,7 +35,11 @@ class Office:
 
     def __init__(self, home: Path) -> None:
         self.clock, store = StepClock(), DirectoryFile(home / "accounts.json")
-        self.service = AccountService(store, AuditFiles(home / "audit"), self.clock)
+        self.notices = MemoryNoticeStore()
+        forget = NoticeService(
+            self.notices, MemorySecrets(), self.clock, Receivers(), deliver=unused, resume=unused
+        ).remove_all_of
+        self.service = AccountService(store, AuditFiles(home / "audit"), self.clock, forget=forget)
         self.people = AccountTokens(NoAuthentication(), store, self.clock)
         self.handlers = AccountHandlers(self.service)
         self.service.add("ann", AccountKind.USER)
@@ -35,6 +48,13 @@ class Office:
         self, body: Mapping[str, object] | None = None, principal: Principal = OWNER, **path: str
     ) -> Call:
         return Call(path=path, query={}, body=dict(body or {}), headers={}, base_url="", principal=principal)
+
+    async def add_channels(self, *users: str) -> None:
+        for user in {*users} - {*self.users_of_channels()}:
+            await self.notices.insert_channel(a_channel(id=user, user=user))
+
+    def users_of_channels(self) -> list[str]:
+        return [channel.user for channel in self.notices.channels.values()]
 
     async def token(self, **wanted: object) -> tuple[Any, Principal]:
         """A new token of Ann's, and who has it."""
@@ -57,6 +77,25 @@ async def test_what_is_no_project_gets_neither_roles_nor_tokens(office: Office, 
     with pytest.raises(Invalid, match="is not the name of a project"):
         await office.token(projects=["vision", project])
     assert not office.service.directory.grants and not office.service.directory.tokens
+
+
+async def test_nobody_has_the_notice_channels_of_who_had_the_account_before(office: Office):
+    handlers, call = office.handlers, office.call(account="ann")
+    for leave in (handlers.unlink, handlers.delete):
+        await office.add_channels("ann", "zoe")
+        await leave(call)
+        assert office.users_of_channels() == ["zoe"]
+    # As a server leaves it that died after it had removed the account.
+    await office.add_channels("ann")
+    await handlers.create(office.call({"name": "ann"}))
+    assert office.users_of_channels() == ["zoe"]
+
+
+async def test_who_adds_an_account_that_is_there_takes_no_channels_from_it(office: Office):
+    await office.add_channels("ann")
+    with pytest.raises(AlreadyExists):
+        await office.handlers.create(office.call({"name": "ann"}))
+    assert office.users_of_channels() == ["ann"]
 
 
 async def changed(office: Office, body: Mapping[str, object], mask: str = "") -> Account:

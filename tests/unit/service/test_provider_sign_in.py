@@ -1,6 +1,6 @@
 """Signing in with a provider: a session for the browser that began, once, and for nobody else."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -58,7 +58,12 @@ class House:
         self.clock, self.provider = StepClock(), WordlessProvider()
         store = DirectoryFile(home / "accounts.json")
         store.change(lambda directory: directory.with_account(Account(name="ann", created_at=T0)))
-        self.accounts = AccountService(store, AuditFiles(home / "audit"), self.clock)
+        self.forgotten: list[str] = []
+
+        async def forget(name: str) -> None:
+            self.forgotten.append(name)
+
+        self.accounts = AccountService(store, AuditFiles(home / "audit"), self.clock, forget=forget)
         people = AccountTokens(NoAuthentication(), store, self.clock)
         self.sessions = SignedSessions(b"secret" * 8, lambda: "token", people.principal)
         self.browser = SignInService(NoAuthentication(), self.sessions, self.clock, self.accounts.end_session)
@@ -87,6 +92,14 @@ async def test_who_comes_back_has_a_session_of_the_account_and_the_page_they_wan
     assert (house.who(signed_in), signed_in.account, signed_in.page) == ("ann", "ann", "/console/queue?a=b")
     [token] = house.accounts.directory.tokens_of("ann")
     assert token.is_session and token.title == "console (OIDC)" and token.expires_at == T0 + timedelta(days=7)
+
+
+async def test_a_new_account_gets_nothing_of_who_had_its_name_before(house: House):
+    house.sign_ins.adds_accounts = True
+    for code, name in (("c1", "ann"), ("c2", "bob"), ("c3", "bob")):
+        house.provider.person_there = replace(ANN, identity=ProviderIdentity("i", name), name=name)
+        await house.end(*await house.begin(), code)
+    assert house.forgotten == ["bob"]
 
 
 async def test_the_address_to_come_back_to_is_the_servers_own(house: House):
@@ -175,7 +188,7 @@ async def test_who_had_an_account_before_it_was_given_away_keeps_neither_session
     principal = house.sessions.principal(before.session.word, house.clock.now())
     assert principal is not None
     house.accounts.make_token(principal, TokenRequest(title="laptop"))
-    house.accounts.unlink("ann")
+    await house.accounts.unlink("ann")
     assert house.who(before) == "" and not house.accounts.directory.tokens
     assert house.who(await house.end(*await house.begin(), "c2")) == "ann"
 
