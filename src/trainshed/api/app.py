@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from trainshed.api.answer_headers import sealing
 from trainshed.api.audit_trail import named_project
 from trainshed.api.call import (
+    BREAK_OFF,
     MOST_DIGITS,
     SOCKET,
     Call,
@@ -65,10 +66,12 @@ class _App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             response = await self._answer(Request(scope, receive))
-            # Cancelled: the server is stopping. Clients ask again for a stream that breaks off, and are told
-            # why there is none where their rights have ended.
-            with contextlib.suppress(asyncio.CancelledError, RightsEnded):
+            try:
                 await response(scope, receive, sealing(send))
+            except (asyncio.CancelledError, RightsEnded):
+                # Cancelled: the server is stopping. Clients ask again for a stream that breaks off, and are
+                # told why there is none where their rights have ended.
+                scope.get("state", {}).get(BREAK_OFF, _nothing)()
         elif scope["type"] == "websocket":
             with contextlib.suppress(asyncio.CancelledError):
                 await self._answer_socket(scope, receive, sealing(send))
@@ -188,6 +191,10 @@ def _response(reply: Reply | Response) -> Response:
             return _json(status.INTERNAL, 500)
         case _:
             return _json(reply)
+
+
+def _nothing() -> None:
+    """Where the connection is none of ours."""
 
 
 async def _ready(call: Call) -> Call:

@@ -16,6 +16,7 @@ from trainshed.core.ports import PresentRights
 from trainshed.wire.page import UNSIGNED, PageTokens
 
 SOCKET = "SOCKET"  # takes the place of a verb in the table: a WebSocket
+BREAK_OFF = "break off"  # in a request's state: what ends its connection in the middle of the answer
 MOST_DIGITS = 18  # of a number in a query: databases hold 64 bits
 MOST_KEY = 255  # characters of an idempotency key
 MOST_SUBMITTER = 100  # characters of a user's name
@@ -118,6 +119,7 @@ class StreamAnswer:
 
     chunks: AsyncIterator[bytes]
     media_type: str = "application/x-ndjson"
+    shows_end: bool = False  # its last words say that it is whole, or it never ends: it may end early
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,8 +72,8 @@ class LastingRights:
         if self._ended is not None:
             raise self._ended
 
-    async def chunks(self, source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """The same stream, as long as the rights last. RightsEnded then: it must not look whole."""
+    async def chunks(self, source: AsyncIterator[bytes], *, shows_end: bool = False) -> AsyncGenerator[bytes]:
+        """The same stream, as long as the rights last. RightsEnded then, where it would look whole."""
         try:
             with self.watched():
                 while True:
@@ -82,6 +82,9 @@ class LastingRights:
                     if data is None:
                         return
                     yield data
+        except RightsEnded:
+            if not shows_end:
+                raise
         finally:
             if isinstance(source, AsyncGenerator):
                 await source.aclose()

@@ -62,7 +62,8 @@ class LinesOfJobs:
         )
         asked.check()
         job = await self._job(call)
-        return StreamAnswer(with_beats(self.searches.limited(self._steps(job, query)), b"\n"))
+        steps = with_beats(self.searches.limited(self._steps(job, query)), b"\n")
+        return StreamAnswer(steps, shows_end=True)
 
     async def _steps(self, job: Job, query: FindQuery) -> AsyncGenerator[bytes]:
         async with contextlib.aclosing(self.logs.find(job, query)) as steps:

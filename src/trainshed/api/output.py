@@ -45,7 +45,8 @@ class OutputOfJobs:
         if call.flag("download"):
             return self._file(job, query)
         frames = self._frames(job, query, follow=call.flag("follow"))
-        return StreamAnswer(with_beats(self.streams.limited(frames), b"\n"), "application/octet-stream")
+        stream = with_beats(self.streams.limited(frames), b"\n")
+        return StreamAnswer(stream, "application/octet-stream", shows_end=True)
 
     def _file(self, job: Job, query: OutputQuery) -> RawAnswer:
         parts = (job.id, query.task, None if query.attempt is None else f"attempt{query.attempt}")

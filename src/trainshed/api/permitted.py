@@ -60,7 +60,7 @@ def _lasting(reply: Reply, lasting: LastingRights) -> Reply:
     """The reply, of which nothing comes once the rights have ended."""
     match reply:
         case StreamAnswer():
-            return replace(reply, chunks=lasting.chunks(reply.chunks))
+            return replace(reply, chunks=lasting.chunks(reply.chunks, shows_end=reply.shows_end))
         case RawAnswer(content=AsyncIterator() as chunks):
             return replace(reply, content=lasting.chunks(chunks))
         case _:

@@ -51,7 +51,7 @@ class WatchOfJobs:
         where = (project, location, job, after, measured)
         events = self._events(where, logs)
         stream = with_beats(self.streams.limited(events), b": still here\n\n")
-        return StreamAnswer(stream, "text/event-stream")
+        return StreamAnswer(stream, "text/event-stream", shows_end=True)
 
     async def _named(self, call: Call, field: str) -> Job | None:
         """The job that the query names in full; None where it names none."""

@@ -11,12 +11,14 @@ WebSockets, which have another protocol, go on.
 import asyncio
 import json
 import resource
+from functools import partial
 from typing import Any, NoReturn, cast
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from trainshed.api.call import BREAK_OFF
 from trainshed.settings.values import is_loopback
 from trainshed.wire.status import HeadFault
 
@@ -199,6 +201,12 @@ class BoundedHttp(HttpToolsProtocol):
         if self._state.is_crowded(own=is_own(self.client)) and self.url.partition(b"?")[0] != _HEALTH:
             self._stop(HeadFault.CROWDED)
         super().on_headers_complete()
+        self.scope.setdefault("state", {})[BREAK_OFF] = partial(self._break_off, self.cycle)
+
+    def _break_off(self, cycle: RequestResponseCycle) -> None:
+        """Ends the connection in the middle of an answer, which uvicorn would take for a fault of ours."""
+        cycle.disconnected = True
+        self.transport.close()
 
     def on_message_complete(self) -> None:
         self._in_body = False

@@ -139,6 +139,21 @@ async def test_a_stream_of_whatever_method_is_cut_when_its_right_ends(world: Wor
     assert source.is_closed and not world.store.listeners
 
 
+async def test_a_stream_whose_end_is_said_in_it_ends_with_its_right(world: World):
+    source = Endless()
+
+    async def handler(call: Call) -> Reply:
+        return StreamAnswer(source.chunks(), shows_end=True)
+
+    reply = await world.answer(handler)
+    assert isinstance(reply, StreamAnswer)
+    reading = asyncio.create_task(rest(reply.chunks))
+    await asyncio.sleep(0)
+    world.revoke()
+    assert await asyncio.wait_for(reading, SOON) == b"first"
+    assert source.is_closed and not world.store.listeners
+
+
 async def test_a_stream_goes_on_when_something_else_changes(world: World):
     source = Endless()
     stream = await streamed(world, source)

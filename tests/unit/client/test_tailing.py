@@ -105,3 +105,21 @@ def test_a_refused_stream_is_an_error_at_once(script: Script) -> None:
 def test_a_server_that_was_never_there_is_not_waited_for(script: Script) -> None:
     with Client("http://127.0.0.1:1") as client, pytest.raises(Unreachable):
         next(client.tail("7", follow=True))
+
+
+def test_hints_that_end_are_asked_for_again_and_a_refusal_then_is_told(script: Script) -> None:
+    def answer(asked: Asked, handler: Handler) -> tuple[int, object] | None:
+        if len(script.asked) > 1:
+            return failure(403, "PERMISSION_DENIED", "ann has no role")
+        handler.begin_stream()
+        handler.piece(b'id: 5\ndata: {"everything": true}\n\n')
+        handler.end_stream()
+        return None
+
+    script.answer = answer
+    with Client(script.url) as client:
+        watched = client.watch()
+        assert next(watched) == {"everything": True}
+        with pytest.raises(ApiError, match="ann has no role"):
+            next(watched)
+    assert script.paths()[1].endswith(":watch?after=5")
