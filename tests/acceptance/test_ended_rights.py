@@ -70,6 +70,21 @@ def test_an_open_stream_is_cut_off(server: LiveServer, job: str, ann: str, verb:
     connection.close()
 
 
+def test_signing_out_in_one_tab_ends_the_streams_of_all_tabs(server: LiveServer):
+    signed_in = server.request("POST", "/v1/console:signIn", {"token": server.token}, token=None)
+    cookie = signed_in.headers["set-cookie"].partition(";")[0]
+    headers = {"Cookie": cookie, "Sec-Fetch-Site": "same-origin"}
+    tab = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    tab.request("GET", f"{PARENT}/customJobs:watch?after=0", headers=headers)
+    answer = tab.getresponse()
+    assert answer.status == 200 and answer.read1(1)
+    assert server.request("POST", "/v1/console:signOut", {}, token=None, headers=headers).status == 200
+    began = time.monotonic()
+    answer.read()
+    assert time.monotonic() - began < SOON
+    tab.close()
+
+
 @pytest.mark.parametrize("end", ENDS)
 def test_requests_that_wait_are_refused(server: LiveServer, job: str, ann: str, end: str):
     filter = f'resource.labels.job_id="{job.rpartition("/")[2]}" AND timestamp>"2100-01-01T00:00:00Z"'

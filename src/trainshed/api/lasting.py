@@ -1,8 +1,8 @@
 """Ends what outlasts the rights of its caller: streams, conversations and calls that wait.
 
-`api/permitted.py` puts every answer to an account through it. A right is looked at again when somebody
-changes the directory, and when the token expires: nothing polls. What belongs to the owner, to jobs and to
-nobody does not come here.
+`api/permitted.py` puts every answer to an account or a browser's session through it. A right is looked at
+again when somebody changes the directory or signs out, and when the token expires: nothing polls. What
+belongs to jobs, to nobody and to who has the server's own token does not come here.
 """
 
 import asyncio

@@ -20,7 +20,7 @@ from trainshed.api.call import (
     StreamAnswer,
 )
 from trainshed.api.lasting import LastingRights, RightsEnded
-from trainshed.core.accounts.permission import Permission, PrincipalKind, Resource, allowed
+from trainshed.core.accounts.permission import Permission, Principal, PrincipalKind, Resource, allowed
 from trainshed.core.accounts.role import EVERYWHERE
 from trainshed.core.bucket import NOBODY
 from trainshed.core.errors import Forbidden, TrainshedError, Unauthenticated
@@ -31,8 +31,8 @@ def permitted(method: Method) -> Handler:
 
     async def answered(call: Call) -> Reply:
         try:
-            if call.principal.kind is PrincipalKind.ACCOUNT:
-                return await _answered_account(call, method)
+            if _may_end(call.principal):
+                return await _answered_as_long(call, method)
             await _check(call, method)
             reply = await method.handler(call)
         except (Forbidden, Unauthenticated) as error:
@@ -43,7 +43,12 @@ def permitted(method: Method) -> Handler:
     return answered
 
 
-async def _answered_account(call: Call, method: Method) -> Reply:
+def _may_end(principal: Principal) -> bool:
+    """Whether what it may do can end while it asks."""
+    return principal.kind is PrincipalKind.ACCOUNT or bool(principal.session)
+
+
+async def _answered_as_long(call: Call, method: Method) -> Reply:
     call = replace(call, principal=call.rights.of(call.principal))  # its body may have taken long
     await _check(call, method)
     lasting = LastingRights(call.rights, call.principal, call.needs)
@@ -68,7 +73,7 @@ def _lasting(reply: Reply, lasting: LastingRights) -> Reply:
 
 
 def _lasting_talk(reply: SocketAnswer, call: Call) -> SocketAnswer:
-    if reply.principal.kind is not PrincipalKind.ACCOUNT:
+    if not _may_end(reply.principal):
         return reply
     lasting = LastingRights(call.rights, reply.principal, [reply.need])
 

@@ -52,10 +52,9 @@ def make_access(shared: SharedParts, storage: Storage, forget: Callable[[str], A
     owner = TokenFile(home / "token") if settings.auth else NoAuthentication()
     directories = DirectoryFile(home / "accounts.json")
     uses = TokenUses(home / "token-uses.json", lambda: directories.directory.tokens)
-    people = AccountTokens(owner, directories, shared.clock, uses.note)
-    sessions = SignedSessions(
-        tokens.secret, owner.current, people.principal, EndedSessions(home / "ended-sessions.json")
-    )
+    ended = EndedSessions(home / "ended-sessions.json")
+    people = AccountTokens(owner, directories, shared.clock, uses.note, ended)
+    sessions = SignedSessions(tokens.secret, owner.current, people.principal, ended)
     audit = AuditFiles(home / "audit")
     gate = RequestGate(
         people,

@@ -7,12 +7,14 @@ Whatever is no token of an account is compared with the server's own token.
 import asyncio
 import contextlib
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from datetime import datetime
 
 from trainshed.core.accounts.account_token import MARK, split_token
 from trainshed.core.accounts.permission import Principal, PrincipalKind
 from trainshed.core.errors import Unauthenticated
 from trainshed.core.ports import Authenticator, Clock, DirectoryStore
+from trainshed.identity.ended_sessions import EndedSessions
 
 _SLACK = 0.05  # seconds after a token has expired, by the clock of timers
 
@@ -26,8 +28,13 @@ class AccountTokens:
         directories: DirectoryStore,
         clock: Clock,
         note_use: Callable[[str, datetime], None] = lambda _, __: None,
+        ended: EndedSessions | None = None,
     ) -> None:
-        """`owner` knows the server's own token. `note_use` is told the id of each token that is used."""
+        """`owner` knows the server's own token. `note_use` is told the id of each token that is used.
+
+        `ended` are the sessions of browsers by which nobody asks any more.
+        """
+        self._ended = EndedSessions() if ended is None else ended
         self._owner, self._directories, self._clock, self._note_use = owner, directories, clock, note_use
         self._directory = directories.directory
         self._known: dict[str, Principal] = {}  # by the ids of their tokens, of that directory
@@ -61,6 +68,8 @@ class AccountTokens:
         return known
 
     def of(self, principal: Principal) -> Principal:
+        if principal.session in self._ended:
+            raise Unauthenticated("The session that this was begun with has ended. Sign in again.")
         if principal.kind is not PrincipalKind.ACCOUNT:
             return principal
         present = self._present(principal.token)
@@ -69,7 +78,7 @@ class AccountTokens:
                 f"The token of {principal.id} that this was begun with has ended. "
                 "Sign in again: trainshed login."
             )
-        return present
+        return replace(present, session=principal.session) if principal.session else present
 
     @contextlib.contextmanager
     def listen(self, principal: Principal, listener: Callable[[], None]) -> Generator[None]:
@@ -78,11 +87,14 @@ class AccountTokens:
         if token is not None and token.expires_at is not None:
             left = (token.expires_at - self._clock.now()).total_seconds()
             timer = asyncio.get_running_loop().call_later(left + _SLACK, listener)
-        self._directories.listeners.add(listener)
+        sources = (self._directories.listeners, self._ended.listeners)
+        for source in sources:
+            source.add(listener)
         try:
             yield
         finally:
-            self._directories.listeners.discard(listener)
+            for source in sources:
+                source.discard(listener)
             if timer is not None:
                 timer.cancel()
 

@@ -6,6 +6,7 @@ are signed out. A server of which nobody signed out has no such file.
 
 import json
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +22,7 @@ MOST = 10_000  # beyond that those are forgotten first that end first
 class EndedSessions:
     def __init__(self, path: Path | None = None) -> None:
         """Without a path they are in memory alone."""
+        self.listeners = set[Callable[[], None]]()  # called after each end
         self._path = path
         self._ends = {} if path is None else _load(path)
 
@@ -32,6 +34,8 @@ class EndedSessions:
         ends = {**self._ends, session: int(end.timestamp())}
         left = sorted((at, known) for known, at in ends.items() if at > now.timestamp())
         self._ends = {known: at for at, known in left[-MOST:]}
+        for listener in list(self.listeners):
+            listener()
         if self._path is not None:
             try:
                 write_durably(self._path, json.dumps(self._ends, indent=1))

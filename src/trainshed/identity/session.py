@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from trainshed.core.accounts.permission import OWNER, Principal
@@ -42,7 +43,8 @@ class SignedSessions:
     def principal(self, session: str, now: datetime) -> Principal | None:
         if (proof := self._read(session)) is None or now >= proof[0] or _mark(session) in self._ended:
             return None
-        return self._principal(proof[1]) if proof[1] else OWNER
+        principal = self._principal(proof[1]) if proof[1] else OWNER
+        return principal and replace(principal, session=_mark(session))
 
     def end(self, session: str, now: datetime) -> None:
         if (proof := self._read(session)) is not None:

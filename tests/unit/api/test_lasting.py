@@ -29,7 +29,9 @@ from trainshed.core.accounts.role import Role
 from trainshed.core.errors import Unauthenticated
 from trainshed.identity.account_tokens import AccountTokens
 from trainshed.identity.directory_file import DirectoryFile
+from trainshed.identity.ended_sessions import EndedSessions
 from trainshed.identity.open import NoAuthentication
+from trainshed.identity.session import SignedSessions
 
 DISABLED = AccountChange(is_disabled=True)
 SOON = 0.5  # seconds
@@ -55,7 +57,9 @@ class World:
 
     def __init__(self, home: Path) -> None:
         self.clock, self.store = StepClock(), DirectoryFile(home / "accounts.json")
-        self.people = AccountTokens(NoAuthentication(), self.store, self.clock)
+        self.ended = EndedSessions()
+        self.people = AccountTokens(NoAuthentication(), self.store, self.clock, ended=self.ended)
+        self.sessions = SignedSessions(b"s" * 64, lambda: "token", self.people.principal, self.ended)
         self.store.change(lambda old: old.with_account(Account(name="ann", created_at=T0)))
         for project in ("p1", "p2"):
             self.give(project, Role.USER)
@@ -100,13 +104,15 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-async def streamed(world: World, source: Endless, *, raw: bool = False) -> AsyncIterator[bytes]:
+async def streamed(
+    world: World, source: Endless, *, raw: bool = False, principal: Principal | None = None
+) -> AsyncIterator[bytes]:
     """The stream of an answer, as the app gets it."""
 
     async def handler(call: Call) -> Reply:
         return RawAnswer(source.chunks()) if raw else StreamAnswer(source.chunks())
 
-    reply = await world.answer(handler)
+    reply = await world.answer(handler, principal=principal)
     if isinstance(reply, StreamAnswer):
         return reply.chunks
     assert isinstance(reply, RawAnswer) and isinstance(reply.content, AsyncIterator)
@@ -152,6 +158,27 @@ async def test_a_stream_whose_end_is_said_in_it_ends_with_its_right(world: World
     world.revoke()
     assert await asyncio.wait_for(reading, SOON) == b"first"
     assert source.is_closed and not world.store.listeners
+
+
+@pytest.mark.parametrize("token", ["", "1"])
+async def test_a_stream_of_a_browser_ends_when_somebody_signs_out_of_its_session(world: World, token: str):
+    now = world.clock.now()
+    words = [world.sessions.issue(now, token)[0] for _ in range(2)]
+    streams, readings = [Endless(), Endless()], list[asyncio.Task[bytes]]()
+    for word, source in zip(words, streams, strict=True):
+        principal = world.sessions.principal(word, now)
+        stream = await streamed(world, source, principal=principal)
+        assert await anext(stream) == b"first"
+        readings.append(asyncio.create_task(rest(stream)))
+    await asyncio.sleep(0)
+    world.sessions.end(words[0], now)
+    with pytest.raises(RightsEnded, match="Sign in again"):
+        await asyncio.wait_for(readings[0], SOON)
+    assert streams[0].is_closed and not streams[1].is_closed
+    readings[1].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await readings[1]
+    assert not world.ended.listeners
 
 
 async def test_a_stream_goes_on_when_something_else_changes(world: World):

@@ -49,7 +49,7 @@ def test_a_ticket_to_the_console_is_good_for_a_minute():
 def test_a_session_ends_by_itself_and_with_its_token():
     sign_ins = service(Clock())
     session = sign_ins.with_ticket(sign_ins.ticket(OWNER)[0]).word
-    assert sign_ins.sessions.principal(session, T0 + SESSION_LIFE - SECOND) is OWNER
+    assert sign_ins.sessions.principal(session, T0 + SESSION_LIFE - SECOND) == OWNER
     assert sign_ins.sessions.principal(session, T0 + SESSION_LIFE + SECOND) is None
     assert service(Clock(), "another").sessions.principal(session, T0) is None
 
@@ -70,7 +70,7 @@ def test_who_signs_out_ends_that_session_for_who_kept_it_and_no_other():
     first, second = (sign_ins.with_ticket(sign_ins.ticket(OWNER)[0]) for _ in range(2))
     assert sign_ins.sign_out({first.cookie: first.word}).lasts == timedelta()
     assert sign_ins.signed_in({first.cookie: first.word}) is None
-    assert sign_ins.signed_in({second.cookie: second.word}) is OWNER
+    assert sign_ins.signed_in({second.cookie: second.word}) == OWNER
     sign_ins.sign_out({first.cookie: first.word})
     sign_ins.sign_out({})
 
@@ -81,7 +81,7 @@ def test_a_session_has_the_rights_that_its_token_has_now():
     sessions = SignedSessions(b"secret", lambda: "token", known.get)
     sign_ins = SignInService(NoAuthentication(), sessions, Clock())
     session = sign_ins.with_ticket(sign_ins.ticket(ann)[0]).word
-    assert sessions.principal(session, T0) is ann
+    assert sessions.principal(session, T0) == ann
     end, _, mark, signature = session.split(".")
     for changed in (f"{end}.2b.{mark}", f"{end}.1a", f"{end}..{mark}", end):
         assert sessions.principal(f"{changed}.{signature}", T0) is None

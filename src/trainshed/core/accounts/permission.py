@@ -84,6 +84,7 @@ class Principal:
     by_project: Mapping[str, frozenset[Permission]] = field(default_factory=dict[str, frozenset[Permission]])
     token: str = ""  # the id of the account's token
     limited: bool = False  # its token has fewer rights than its account
+    session: str = field(default="", compare=False)  # a mark of the browser's session by which it asks
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id}".rstrip()
