@@ -6,6 +6,7 @@ none. It looks nothing up: whether an earlier study exists is the service's ques
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from trainshed.core.tuning.search_space import ParameterKind, SearchSpace
@@ -171,6 +172,7 @@ def _study_stopping(fields: StudySpecFields, path: str, faults: Faults) -> Study
         for name in ("max_num_trials_no_progress", "max_duration_no_progress"):
             if getattr(given, name):
                 faults.add(f"{path}.{name}", "needs a study with one metric.")
+    _check_length(given.max_duration_no_progress, f"{path}.max_duration_no_progress", faults)
     if 0 < given.max_num_trials < given.min_num_trials:
         faults.add(f"{path}.max_num_trials", f"must not be below minNumTrials, {given.min_num_trials}.")
     return StudyStopping(
@@ -193,7 +195,13 @@ def _runtime(
         return None
     if (given.max_duration is None) == (given.end_time is None):
         faults.add(path, "must have exactly one of maxDuration and endTime.")
+    _check_length(given.max_duration, f"{path}.max_duration", faults)
     return RuntimeLimit(length=given.max_duration, end_at=given.end_time)
+
+
+def _check_length(length: timedelta | None, path: str, faults: Faults) -> None:
+    if length is not None and length <= timedelta():
+        faults.add(path, "must be longer than 0s, as 3600s is.")
 
 
 def _pattern(pattern: str, metrics: int, path: str, faults: Faults) -> str:

@@ -336,6 +336,23 @@ def test_a_study_stopping_config_that_cannot_be_is_refused():
     }
 
 
+@pytest.mark.parametrize("length", ["0s", "-5s"])
+def test_a_study_that_would_end_before_its_first_trial_is_refused(length: str):
+    config = {
+        "minimumRuntimeConstraint": {"maxDuration": length},
+        "maximumRuntimeConstraint": {"maxDuration": length},
+        "maxDurationNoProgress": length,
+    }
+    assert refused(a_spec(studyStoppingConfig=config)) == dict.fromkeys(
+        (
+            "study_stopping_config.max_duration_no_progress",
+            "study_stopping_config.minimum_runtime_constraint.max_duration",
+            "study_stopping_config.maximum_runtime_constraint.max_duration",
+        ),
+        "must be longer than 0s, as 3600s is.",
+    )
+
+
 def test_what_is_only_echoed_is_shown_as_it_was_given():
     metric = {
         "metricId": "m",
