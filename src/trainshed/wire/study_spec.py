@@ -270,7 +270,9 @@ def _metric(objective: Objective, safety: object, *, enum_ints: bool) -> dict[st
 
 
 def _render_rule(rule: StoppingRule) -> dict[str, Any]:
-    """Without what was left to the rule."""
+    """Without what was left to the rule, and without what only an Experiment can say of the median rule."""
+    if rule.kind is StoppingKind.MEDIAN:
+        return {"useElapsedDuration": True} if rule.use_elapsed else {}
     answer: dict[str, Any] = {
         "maxStepCount": str(rule.most_step) if rule.most_step else "",
         "minStepCount": str(rule.least_step) if rule.least_step else "",

@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -275,6 +276,12 @@ def test_each_rule_that_stops_trials_is_read_and_shown_again(
     assert spec.trial_stopping == rule
     assert name in render_study_spec(spec)
     assert parsed(render_study_spec(spec)) == spec
+
+
+def test_only_googles_fields_of_the_median_rule_are_shown():
+    rule = StoppingRule(kind=StoppingKind.MEDIAN, least_measurements=4, least_trials=3, use_elapsed=True)
+    spec = replace(parsed(a_spec()), trial_stopping=rule)
+    assert render_study_spec(spec)["medianAutomatedStoppingSpec"] == {"useElapsedDuration": True}
 
 
 def test_the_beta_words_of_the_convex_rule_are_read():

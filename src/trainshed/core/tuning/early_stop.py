@@ -63,7 +63,7 @@ def judging_rule(rule: StoppingRule, last: float) -> JudgingRule | None:
     first = rule.least_step or max(1.0, last / FIRST)
     match rule.kind:
         case StoppingKind.MEDIAN:
-            return MedianRule()
+            return MedianRule(rule.least_measurements or 1, rule.least_trials or 1)
         case StoppingKind.DECAY_CURVE:
             return DecayCurveRule()
         case StoppingKind.ASHA if rule.least_step:

@@ -21,6 +21,9 @@ _UNLIKELY = 0.01  # below this chance of beating the best a trial is stopped
 class MedianRule:
     """Stop below the median of what completed trials had on average by the same place."""
 
+    least_measurements: int = 1
+    least_trials: int = 1  # that have completed
+
 
 @dataclass(frozen=True, slots=True)
 class DecayCurveRule:
@@ -88,7 +91,7 @@ def should_stop(
     sign = 1.0 if maximize else -1.0
     match rule:
         case MedianRule():
-            return _median(own, completed, sign)
+            return _median(rule, own, completed, sign)
         case DecayCurveRule():
             return _decay(rule, own, completed, sign)
         case ConvexRule():
@@ -117,10 +120,10 @@ def _until(curve: Curve, place: float) -> list[float]:
     return [value for at, value in zip(curve.places, curve.values, strict=True) if at <= place]
 
 
-def _median(own: Curve, completed: Sequence[Curve], sign: float) -> str | None:
+def _median(rule: MedianRule, own: Curve, completed: Sequence[Curve], sign: float) -> str | None:
     last = own.places[-1]
     averages = sorted(_mean(values) for curve in completed if (values := _until(curve, last)))
-    if not averages:
+    if len(averages) < rule.least_trials or len(own.places) < rule.least_measurements:
         return None
     middle = len(averages) // 2
     median = averages[middle] if len(averages) % 2 else (averages[middle - 1] + averages[middle]) / 2

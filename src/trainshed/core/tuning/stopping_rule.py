@@ -21,6 +21,7 @@ class StoppingRule:
     least_step: int = 0
     most_step: int = 0
     least_measurements: int = 0
+    least_trials: int = 0  # of the median rule: how many must have completed
     reduction: int = 3  # of ASHA and Hyperband: one of so many goes on
     learning_rate: str = ""  # the parameter's id, of the convex rule
     updates_stopped: bool = False  # of the convex rule: whether its guess counts as the final value

@@ -8,14 +8,21 @@ fields.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from trainshed.core.errors import Invalid
 from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale, SearchSpace
 from trainshed.core.tuning.stopping_rule import StoppingKind, StoppingRule
-from trainshed.core.tuning.study import MAX_PARALLEL, MAX_TRIALS, StudyLimits, StudySpec, StudyStopping
+from trainshed.core.tuning.study import (
+    MAX_PARALLEL,
+    MAX_TRIALS,
+    Selection,
+    StudyLimits,
+    StudySpec,
+    StudyStopping,
+)
 from trainshed.core.tuning.suggestion_port import Algorithm, Objective
 from trainshed.dialects.kubernetes.shape import number, part, parts, text, texts
 from trainshed.wire.faults import Faults
@@ -33,6 +40,7 @@ _ALGORITHMS = {
     "cmaes": Algorithm.CMA_ES,
     "sobol": Algorithm.SOBOL,
 }
+_MEDIAN_DEFAULTS = {"start_step": 4, "min_trials_required": 3}  # Katib's
 _PLACE = re.compile(r"\$\{trialParameters\.([^}]+)\}")
 _GROUP = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\((?!\?)")  # escapes and sets are passed over
 
@@ -51,7 +59,7 @@ class Experiment:
 def convert_experiment(document: Mapping[str, Any], faults: Faults) -> Experiment:
     """The requested study. Valid only if no faults were recorded."""
     spec, notes = part(document, "spec"), list[str]()
-    algorithm, settings = _algorithm(spec, faults)
+    algorithm, seed = _algorithm(spec, faults, notes)
     space = _space(spec, algorithm, faults, notes)
     objective, target = _objective(part(spec, "objective"), faults)
     return Experiment(
@@ -59,7 +67,8 @@ def convert_experiment(document: Mapping[str, Any], faults: Faults) -> Experimen
             space=space,
             objectives=(objective,),
             algorithm=algorithm,
-            trial_stopping=_early_stopping(part(spec, "earlyStopping"), faults),
+            selection=_selection(part(spec, "objective"), objective, faults),
+            trial_stopping=_early_stopping(part(spec, "earlyStopping"), faults, notes),
             stopping=StudyStopping(target=target),
             pattern=_pattern(part(spec, "metricsCollectorSpec"), faults, notes),
         ),
@@ -69,7 +78,7 @@ def convert_experiment(document: Mapping[str, Any], faults: Faults) -> Experimen
             failed=_count(spec, "maxFailedTrialCount", 0, MAX_TRIALS, faults),
         ),
         job=_job(document, space, faults),
-        seed=_whole(settings.get("random_state")),
+        seed=seed,
         notes=tuple(notes),
     )
 
@@ -83,23 +92,58 @@ def _objective(given: Mapping[str, Any], faults: Faults) -> tuple[Objective, flo
     return Objective(name, maximize=kind == "maximize"), _number(given.get("goal"))
 
 
-def _algorithm(spec: Mapping[str, Any], faults: Faults) -> tuple[Algorithm, dict[str, Any]]:
+def _selection(given: Mapping[str, Any], objective: Objective, faults: Faults) -> Selection:
+    """Which value of a trial counts: in Katib the best one, if the file does not say otherwise."""
+    best = "max" if objective.maximize else "min"
+    selection = Selection.BEST
+    for at, row in enumerate(parts(given, "metricStrategies")):
+        if text(row, "name") == objective.metric and (value := text(row, "value")) != best:
+            selection = Selection.LAST
+            if value != "latest":
+                sentence = f"must be {best} or latest for this objective, not {shown(value)}."
+                faults.add(f"spec.objective.metricStrategies[{at}].value", sentence)
+    return selection
+
+
+def _algorithm(spec: Mapping[str, Any], faults: Faults, notes: list[str]) -> tuple[Algorithm, int | None]:
+    """The algorithm and its seed."""
     given = part(spec, "algorithm")
     name = text(given, "algorithmName")
-    settings = {text(row, "name"): row.get("value") for row in parts(given, "algorithmSettings")}
+    settings = _settings(given, ("random_state",), "spec.algorithm", faults, notes)
     if name not in _ALGORITHMS:
         known = ", ".join(_ALGORITHMS)
         faults.add("spec.algorithm.algorithmName", f"must be one of {known}, not {shown(name)}.")
-    return _ALGORITHMS.get(name, Algorithm.DEFAULT), settings
+    return _ALGORITHMS.get(name, Algorithm.DEFAULT), settings.get("random_state")
 
 
-def _early_stopping(given: Mapping[str, Any], faults: Faults) -> StoppingRule | None:
+def _settings(
+    given: Mapping[str, Any], known: Collection[str], path: str, faults: Faults, notes: list[str]
+) -> dict[str, int]:
+    """Those that are understood, which are whole numbers. The others give notes."""
+    settings: dict[str, int] = {}
+    for at, row in enumerate(parts(given, "algorithmSettings")):
+        where, name = f"{path}.algorithmSettings[{at}]", text(row, "name")
+        if name not in known:
+            notes.append(f"{where} is ignored: {shown(name)} is not known here.")
+        elif (number := _whole(row.get("value"))) is not None:
+            settings[name] = number
+        else:
+            faults.add(f"{where}.value", f"must be a whole number, not {shown(row.get('value'))}.")
+    return settings
+
+
+def _early_stopping(given: Mapping[str, Any], faults: Faults, notes: list[str]) -> StoppingRule | None:
     if not given:
         return None
     if (name := text(given, "algorithmName")) != "medianstop":
         faults.add("spec.earlyStopping.algorithmName", f"must be medianstop, not {shown(name)}.")
-    settings = {text(row, "name"): row.get("value") for row in parts(given, "algorithmSettings")}
-    return StoppingRule(kind=StoppingKind.MEDIAN, least_step=_whole(settings.get("start_step")) or 0)
+    settings = _settings(given, _MEDIAN_DEFAULTS, "spec.earlyStopping", faults, notes)
+    settings = _MEDIAN_DEFAULTS | settings
+    return StoppingRule(
+        kind=StoppingKind.MEDIAN,
+        least_measurements=settings["start_step"],
+        least_trials=settings["min_trials_required"],
+    )
 
 
 def _space(spec: Mapping[str, Any], algorithm: Algorithm, faults: Faults, notes: list[str]) -> SearchSpace:
@@ -253,4 +297,4 @@ def _number(value: object) -> float | None:
 
 def _whole(value: object) -> int | None:
     result = _number(value)
-    return int(result) if result is not None and result >= 0 else None
+    return int(result) if result is not None and result >= 0 and result.is_integer() else None

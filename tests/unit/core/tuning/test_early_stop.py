@@ -7,7 +7,7 @@ import pytest
 from tests.study_builders import a_study, active, done
 from trainshed.core.tuning.early_stop import early_stops, judging_rule
 from trainshed.core.tuning.measurement import Measurement
-from trainshed.core.tuning.stopping import AshaRule, ConvexRule, HyperbandRule
+from trainshed.core.tuning.stopping import AshaRule, ConvexRule, HyperbandRule, MedianRule
 from trainshed.core.tuning.stopping_rule import StoppingKind, StoppingRule
 from trainshed.core.tuning.study import Trial
 
@@ -45,6 +45,12 @@ def test_rungs_begin_at_a_ninth_of_the_last_step_unless_the_study_says_where() -
     assert judging_rule(replace(asha, least_step=5), 0) == AshaRule(first_rung=5)
     hyperband = StoppingRule(kind=StoppingKind.HYPERBAND, reduction=4)
     assert judging_rule(hyperband, 900) == HyperbandRule(first_rung=100, last_step=900, reduction=4)
+
+
+def test_the_median_rule_waits_for_what_the_study_says() -> None:
+    median = StoppingRule(kind=StoppingKind.MEDIAN)
+    assert judging_rule(median, 0) == MedianRule()
+    assert judging_rule(replace(median, least_measurements=4, least_trials=3), 0) == MedianRule(4, 3)
 
 
 def test_the_convex_rule_continues_curves_to_where_completed_trials_ended() -> None:

@@ -74,6 +74,13 @@ def test_the_median_counts_only_what_others_had_by_the_same_place():
     assert should_stop(MedianRule(), early, DONE, maximize=True) is None
 
 
+def test_the_median_rule_waits_for_measurements_and_completed_trials():
+    bad = rising(0.2, steps=4)
+    for rule in (MedianRule(least_measurements=5), MedianRule(least_trials=4)):
+        assert should_stop(rule, bad, DONE, maximize=True) is None
+    assert should_stop(MedianRule(least_measurements=4, least_trials=3), bad, DONE, maximize=True)
+
+
 def test_a_slow_starter_whose_curve_still_climbs_is_not_stopped_by_its_extrapolation():
     climbing = JudgedTrial(1, Curve(list(range(1, 11)), [0.08 * step for step in range(1, 11)]))
     assert should_stop(DecayCurveRule(), climbing, DONE, maximize=True) is None

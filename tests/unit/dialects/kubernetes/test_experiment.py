@@ -8,8 +8,8 @@ import pytest
 from tests.unit.wire.bodies import OFFER
 from trainshed.core.errors import Invalid
 from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale
-from trainshed.core.tuning.stopping_rule import StoppingKind
-from trainshed.core.tuning.study import StudyLimits
+from trainshed.core.tuning.stopping_rule import StoppingKind, StoppingRule
+from trainshed.core.tuning.study import Selection, StudyLimits
 from trainshed.core.tuning.suggestion_port import Algorithm, Objective
 from trainshed.dialects.kubernetes.experiment import named_groups
 from trainshed.dialects.kubernetes.manifest import ExperimentManifest, parse_manifest
@@ -134,7 +134,10 @@ def test_early_stopping_and_the_pattern_of_the_collector() -> None:
         changed(
             earlyStopping={
                 "algorithmName": "medianstop",
-                "algorithmSettings": [{"name": "start_step", "value": "5"}],
+                "algorithmSettings": [
+                    {"name": "start_step", "value": "5"},
+                    {"name": "min_trials_required", "value": "2"},
+                ],
             },
             metricsCollectorSpec={
                 "collector": {"kind": "StdOut"},
@@ -142,9 +145,45 @@ def test_early_stopping_and_the_pattern_of_the_collector() -> None:
             },
         )
     ).experiment.spec
-    assert spec.trial_stopping is not None
-    assert (spec.trial_stopping.kind, spec.trial_stopping.least_step) == (StoppingKind.MEDIAN, 5)
+    rule = StoppingRule(kind=StoppingKind.MEDIAN, least_measurements=5, least_trials=2)
+    assert spec.trial_stopping == rule
     assert spec.pattern == r"(?P<name>[\w|-]+)\s*=\s*(?P<value>[+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)"
+
+
+def test_early_stopping_waits_as_long_as_in_katib_where_the_file_does_not_say():
+    rule = parsed(changed(earlyStopping={"algorithmName": "medianstop"})).experiment.spec.trial_stopping
+    assert rule == StoppingRule(kind=StoppingKind.MEDIAN, least_measurements=4, least_trials=3)
+
+
+def test_settings_that_are_not_known_are_told_and_wrong_ones_refused():
+    settings = [{"name": "restart_strategy", "value": "ipop"}, {"name": "random_state", "value": "3"}]
+    wanted = parsed(changed(algorithm={"algorithmName": "cmaes", "algorithmSettings": settings}))
+    assert wanted.experiment.seed == 3
+    note = "spec.algorithm.algorithmSettings[0] is ignored: 'restart_strategy' is not known here."
+    assert note in wanted.notes
+    wrong = [{"name": "start_step", "value": "soon"}]
+    assert faults(changed(earlyStopping={"algorithmName": "medianstop", "algorithmSettings": wrong})) == {
+        "spec.earlyStopping.algorithmSettings[0].value"
+    }
+
+
+@pytest.mark.parametrize(
+    ("strategy", "selection"),
+    [("latest", Selection.LAST), ("min", Selection.BEST), (None, Selection.BEST)],
+)
+def test_the_best_value_of_a_trial_counts_unless_the_file_says_the_latest(
+    strategy: str | None, selection: Selection
+):
+    rows = [{"name": "accuracy", "value": "max"}]
+    rows += [{"name": "loss", "value": strategy}] if strategy else []
+    objective = {**EXPERIMENT["spec"]["objective"], "metricStrategies": rows}
+    assert parsed(changed(objective=objective)).experiment.spec.selection is selection
+
+
+def test_the_worst_value_of_a_trial_cannot_count():
+    rows = [{"name": "loss", "value": "max"}]
+    objective = {**EXPERIMENT["spec"]["objective"], "metricStrategies": rows}
+    assert faults(changed(objective=objective)) == {"spec.objective.metricStrategies[0].value"}
 
 
 def test_groups_are_named_where_they_are_groups() -> None:
