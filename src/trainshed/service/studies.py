@@ -27,6 +27,7 @@ from trainshed.core.tuning.study import (
     Trial,
     next_number,
 )
+from trainshed.core.tuning.study_end import study_end
 from trainshed.core.tuning.study_port import StudyPage, StudyQuery, StudyStore
 from trainshed.service.jobs import TRIES, check_location, new_id
 
@@ -159,7 +160,10 @@ class StudyService:
     async def resume(
         self, project: str, location: str, study: str, limits: StudyLimits | None = None
     ) -> Study:
-        """Go on with a study that has ended, or give one that runs other limits."""
+        """Go on with a study that has ended, or give one that runs other limits.
+
+        A Conflict where it would end again before its next trial: nobody should be told that it goes on.
+        """
 
         def change(stored: Study) -> Study:
             if stored.status.state is StudyState.STOPPING:
@@ -177,6 +181,14 @@ class StudyService:
             )
             return replace(new, status=status)
 
+        ended = await self.store.study(project, location, study)
+        if ended.is_final:
+            trials = await self.store.trials(ended.id)
+            if end := study_end(change(ended), trials, self.clock.now()):
+                raise Conflict(
+                    f"Study {ended.name} would end again at once. {end.message} "
+                    "If that is one of its limits, give it a higher one."
+                )
         return await self._change(project, location, study, change)
 
     async def relabel(

@@ -20,6 +20,7 @@ from trainshed.core.tuning.study import (
     Selection,
     Study,
     StudyKind,
+    StudyLimits,
     StudySpec,
     StudyState,
     StudyStopping,
@@ -465,6 +466,23 @@ async def test_a_study_that_lets_its_trials_finish_may_be_stopped_at_once(setup:
     assert not stopped.status.drains
     assert stopped.status.message == "It was stopped."
     assert await setup.studies.stop(*HERE, study) == stopped, "asking twice is allowed"
+
+
+async def test_a_study_that_would_end_again_at_once_is_not_resumed(setup: TrialSetup) -> None:
+    """One trial of one succeeded, and it is ended."""
+    template = JobSpec(pools=(a_pool(),))
+    study = await setup.studies.create(
+        *HERE, StudyRequest(display_name="s", spec=SPEC, kind=StudyKind.TUNING, template=template)
+    )
+    trial = Trial(study=study.id, number=1, point={"n": 1}, requested_at=T0)
+    trial = replace(trial, state=TrialState.SUCCEEDED, final=value(0.5), ended_at=T0)
+    await setup.store.studies.write_study(study, (), (trial,))
+    await setup.put(study.id, StudyState.SUCCEEDED)
+    with pytest.raises(Conflict, match="All 1 trials have ended"):
+        await setup.studies.resume(*HERE, study.id)
+    assert (await setup.stored(study.id)).is_final
+    resumed = await setup.studies.resume(*HERE, study.id, StudyLimits(trials=2))
+    assert resumed.status.state is StudyState.RUNNING
 
 
 async def test_a_name_stands_for_one_study_until_it_is_deleted(setup: TrialSetup) -> None:
