@@ -100,9 +100,10 @@ def note(trial: Json) -> str:
     """Why a trial has no value, or ended early; that a person asked for it."""
     reason = str(trial.get("infeasibleReason") or "")
     stopped = str(trial.get("stopReason") or "")
+    stopped = "" if stopped in reason else f"stopped early: {stopped}"
     waits = "waits" if trial.get("jobState") in ("JOB_STATE_QUEUED", "QUEUED") else ""
     given = "given" if trial.get("isGiven") else ""
-    return "; ".join(filter(None, (given, reason, f"stopped early: {stopped}" if stopped else "", waits)))
+    return "; ".join(filter(None, (given, reason, stopped, waits)))
 
 
 def curve(values: Sequence[object], room: int = CURVE) -> str:

@@ -136,8 +136,9 @@ def completed(
     final = final or chosen(trial.measurements, study, study.spec.selection)
     if final is None:
         if trial.stopped:
+            late = f"It was stopped before it reported {_listed(metrics)}."
             return infeasible(
-                trial, f"It was stopped before it reported {_listed(metrics)}. {trial.stopped}", at
+                trial, f"{late if trial.started_at else 'It had not begun.'} {trial.stopped}", at
             )
         if study.template is None:
             return infeasible(trial, f"It was completed without a measurement of {_listed(metrics)}.", at)

@@ -257,6 +257,11 @@ def test_a_job_of_a_trial_is_marked_in_the_list(terminal: Terminal) -> None:
     assert "trainshed ls --filter 'kind != trial'" in terminal("ls", "--limit", "1").err
 
 
+def test_a_trial_that_was_stopped_without_a_value_says_why_once() -> None:
+    trial = {"infeasibleReason": "It had not begun. It was cancelled.", "stopReason": "It was cancelled."}
+    assert trial_words.note(trial) == "It had not begun. It was cancelled."
+
+
 def test_a_curve_has_a_bar_for_each_value_and_a_gap_for_no_number() -> None:
     assert trial_words.curve([1, 2, 3]) == "▁▄█"
     assert trial_words.curve([1, "NaN", 3]) == "▁ █"

@@ -213,6 +213,12 @@ def test_a_trial_that_was_stopped_before_it_reported_is_infeasible() -> None:
     assert "stopped before it reported accuracy" in trial.infeasible
 
 
+def test_a_trial_that_is_stopped_while_its_job_waits_had_not_begun() -> None:
+    waits = a_trial(1, state=TrialState.STOPPING, job=job_of(1).id, stopped="It was cancelled.")
+    facts = TrialFacts(job=job_of(1, JobState.CANCELLED, started_at=None))
+    assert judged(a_study(), waits, facts).infeasible == "It had not begun. It was cancelled."
+
+
 def test_a_trial_has_the_measurements_and_the_start_of_its_job_while_it_runs() -> None:
     job = job_of(1, JobState.RUNNING, started_at=at(3))
     trial = judged(a_study(), active(1, started_at=None), TrialFacts(job=job, report=report(0.1)))
