@@ -64,7 +64,11 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     click.option(
         "--stop-early", type=click.Choice(list(STOPPING)), help="End trials that will not become the best."
     ),
-    click.option("--steps", metavar="MIN..MAX", help="Steps of a trial, for convex, asha and hyperband."),
+    click.option(
+        "--steps",
+        metavar="[MIN..]MAX",
+        help="For convex, asha and hyperband: the last step of a trial, and before which none ends.",
+    ),
     click.option("--timeout-study", metavar="TIME", help="End the study after this time: 10m, 2h, 1d."),
     click.option(
         "--no-progress",
@@ -125,7 +129,7 @@ def command(ctx: click.Context, **given: Any) -> int:
       trainshed tune train.py --param lr=log:1e-4..1e-1 --param batch=32,64,128 \\
           --maximize accuracy --trials 20 --parallel 4
       trainshed tune train.py --param net=small,big --param "dropout@net=big=0.1..0.5" --minimize loss \\
-          --stop-early asha --steps 1..50 --try net=small -- --epochs 50
+          --stop-early asha --steps 50 --try net=small -- --epochs 50
     """
     own = {field.name for field in fields(TuneWords)}
     options = SubmitWords(

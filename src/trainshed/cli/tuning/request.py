@@ -24,7 +24,7 @@ STOPPING = {
     "asha": "ashaStoppingSpec",
     "hyperband": "hyperbandStoppingSpec",
 }
-STEPPED = ("convex", "asha", "hyperband")  # the rules that know how many steps a trial has
+STEPPED = ("convex", "asha", "hyperband")  # the rules that count steps
 # Fields of the study -> the option that says it.
 NAMES = {
     "max_trial_count": "--trials",
@@ -39,7 +39,7 @@ NAMES = {
     "max_num_trials_no_progress": "--no-progress",
     "max_duration": "--timeout-study",
 }
-_STEPS = re.compile(r"(\d+)\.\.(\d+)")
+_STEPS = re.compile(r"(?:(\d+)\.\.)?(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,18 +113,14 @@ def _metrics(words: TuneWords) -> list[Json]:
 
 def _steps(words: TuneWords) -> Json:
     if not words.steps:
-        if words.stop_early in STEPPED:
-            raise Misuse(
-                f"--stop-early {words.stop_early} has to know the steps of a trial: add --steps MIN..MAX",
-                ["MIN: no trial ends before it; MAX: the last step of a trial, as in --steps 1..50"],
-            )
         return {}
     if words.stop_early not in STEPPED:
         raise Misuse(f"--steps {words.steps}: --stop-early {words.stop_early} takes none")
     ends = _STEPS.fullmatch(words.steps)
-    if not ends or int(ends[1]) > int(ends[2]) or not int(ends[2]):
-        raise Misuse(f"--steps {words.steps} is not MIN..MAX, two whole numbers as in 1..50")
-    return {"minStepCount": int(ends[1]), "maxStepCount": int(ends[2])}
+    if not ends or int(ends[1] or 0) > int(ends[2]) or not int(ends[2]):
+        raise Misuse(f"--steps {words.steps} is not [MIN..]MAX, whole numbers as in 50 or 5..50")
+    most = {"maxStepCount": int(ends[2])}
+    return {"minStepCount": int(ends[1]), **most} if ends[1] else most
 
 
 def _stopping(words: TuneWords) -> Json:

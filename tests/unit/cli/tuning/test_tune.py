@@ -76,6 +76,17 @@ def test_the_study_has_the_program_the_space_and_the_limits(terminal: Terminal, 
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(("steps", "spec"), [((), {}), (("--steps", "50"), {"maxStepCount": 50})])
+def test_trials_are_stopped_early_though_not_all_steps_are_told(
+    terminal: Terminal, serve: Serve, steps: tuple[str, ...], spec: dict[str, int]
+) -> None:
+    serve(ToldStudies())
+    done = terminal("tune", "train.py", *LR, *GOAL, "--stop-early", "asha", *steps, "--dry-run", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["studySpec"]["ashaStoppingSpec"] == spec
+
+
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("form", ["yaml", "json"])
 def test_a_dry_run_prints_the_body_and_asks_for_nothing(terminal: Terminal, serve: Serve, form: str) -> None:
     serve(ToldStudies())
@@ -98,10 +109,9 @@ def test_a_dry_run_prints_the_body_and_asks_for_nothing(terminal: Terminal, serv
         (("--param", "lr=5", *GOAL), "--param lr=5: '5' is neither a range"),
         ((*LR, *GOAL, "--try", "lr=7"), "--try lr=7: lr is a number from 0.0001 to 0.1, not '7'"),
         ((*LR, *GOAL, "--steps", "1..5"), "--steps 1..5 goes with --stop-early convex, asha, hyperband"),
-        ((*LR, *GOAL, "--stop-early", "asha"), "add --steps MIN..MAX"),
         ((*LR, *GOAL, "--stop-early", "median", "--steps", "1..5"), "--stop-early median takes none"),
-        ((*LR, *GOAL, "--stop-early", "asha", "--steps", "9..5"), "--steps 9..5 is not MIN..MAX"),
-        ((*LR, *GOAL, "--stop-early", "asha", "--steps", "x"), "--steps x is not MIN..MAX"),
+        ((*LR, *GOAL, "--stop-early", "asha", "--steps", "9..5"), "--steps 9..5 is not [MIN..]MAX"),
+        ((*LR, *GOAL, "--stop-early", "asha", "--steps", "x"), "--steps x is not [MIN..]MAX"),
         ((*LR, *GOAL, "--timeout-study", "soon"), "--timeout-study 'soon' is not a length of time"),
         ((*LR, *GOAL, "--pattern", "("), "--pattern ( is no regular expression"),
         ((*LR, *GOAL, "--pattern", "a"), "--pattern a has no group called value"),
