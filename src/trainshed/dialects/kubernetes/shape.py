@@ -17,7 +17,7 @@ from trainshed.wire.scalars import kind_of, read_text
 
 _FILE = Path(__file__).with_name("shape.toml")
 IGNORED, REFUSED = "~", "!"
-_EMPTY: tuple[object, ...] = (None, False, "", [], {})
+_EMPTY: tuple[object, ...] = (None, "", [], {})  # not 0 and false, which are equal
 _KINDS = {"text": str, "flag": bool, "number": int}
 
 
@@ -53,7 +53,7 @@ def check(document: object, shape: str, path: str, faults: Faults) -> Iterator[s
             near = difflib.get_close_matches(str(name)[:64], list(known), n=1)
             hint = f"; did you mean {near[0]}?" if near else "."
             faults.add(where, f"is not a field of a {shape}{hint}")
-        elif value in _EMPTY:
+        elif value in _EMPTY or (value is False and field.kind == "flag"):
             continue
         elif field.mark == REFUSED:
             faults.add(where, f"cannot be had: {field.why}.")

@@ -328,6 +328,17 @@ def test_a_document_of_any_shape_is_refused_and_breaks_nothing(document: dict[st
     assert field in refused(document)
 
 
+@pytest.mark.parametrize(("value", "literal"), [(0, "0"), (False, "false")])
+def test_a_variable_whose_value_is_no_text_is_refused(value: object, literal: str):
+    container = {"name": "main", "image": "digits:1", "env": [{"name": "A", "value": value}]}
+    told = refused(read(POD, containers=[container]))
+    assert f'"{literal}"' in told["spec.containers[0].env[0].value"]
+
+
+def test_a_number_that_is_0_asks_for_something():
+    assert "spec.maxFailedIndexes" in refused(read(JOB, maxFailedIndexes=0))
+
+
 def test_fewer_at_a_time_than_all_is_refused():
     assert "spec.parallelism" in refused(read(JOB, parallelism=1))
     assert converted(read(JOB, parallelism=8))[0]["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] == 3
