@@ -29,6 +29,7 @@ spec:
           containers:
           - name: launcher
             image: example/pi:1
+            securityContext: {runAsUser: 1000}
             command: [mpirun]
             args: [-n, "2", --hostfile, /etc/mpi/hostfile, /home/mpiuser/pi]
             env:
@@ -41,6 +42,7 @@ spec:
           containers:
           - name: worker
             image: example/pi:1
+            securityContext: {runAsUser: 1000}
             command: [/usr/sbin/sshd]
             args: [-De, -f, /home/mpiuser/.sshd_config]
             resources: {limits: {cpu: 1, memory: 1Gi}}
@@ -113,10 +115,13 @@ def test_replicas_have_the_names_of_the_operator_and_their_tasks():
 
 
 def test_what_is_ignored_is_said():
-    worker = "spec.mpiReplicaSpecs.Worker.template.spec.containers[0]"
+    launcher = "spec.mpiReplicaSpecs.Launcher.template.spec.containers[0]"
+    worker = launcher.replace("Launcher", "Worker")
     assert sorted(job_of(read(PI)).notes) == [
         "metadata.namespace is ignored: a name is known in its project and location.",
+        f"{launcher}.securityContext.runAsUser is ignored: it runs as the image's user.",
         f"{worker}.command is not run: workers need no sshd, and start what mpirun asks for without it.",
+        f"{worker}.securityContext.runAsUser is ignored: it runs as the image's user.",
         "spec.runPolicy.ttlSecondsAfterFinished is ignored: ended jobs stay until they are deleted.",
         "spec.sshAuthMountPath is ignored: replicas start programs in each other without keys.",
     ]
