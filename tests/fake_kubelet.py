@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import contextlib
 import copy
+import platform
 import subprocess
 import sys
 import time
@@ -29,11 +30,13 @@ from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod import CONTAINER, FINALIZER, PORT
 from trainshed.backends.cluster.pod_connection import ChannelBroken
 from trainshed.backends.cluster.pod_frames import frame, read_frames
+from trainshed.backends.cluster.pod_template import NOTHING_MORE
 
 CPUS, MEMORY, PODS = 32, "128Gi", 250  # of each node
 RENEWED = 10.0  # seconds between two leases
 AT_ONCE = 16  # calls to the API server
 PREFIX = "fake-"
+MACHINE = NOTHING_MORE.for_machine(platform.machine()).spec["nodeSelector"]  # labels of its nodes
 SIMULATED = {"simulated": "yes"}  # a label of the nodes
 LINE = b"ready\n"
 NO_FILES = (1).to_bytes(8)  # the number that stands for an empty list
@@ -118,7 +121,7 @@ class FakeKubelet:
         ready = {"type": "Ready", "status": "True", "reason": "Fake", "message": "simulated"}
         times = {"lastHeartbeatTime": _now()[:19] + "Z", "lastTransitionTime": _now()[:19] + "Z"}
         node: Object = {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **SIMULATED}},
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **MACHINE, **SIMULATED}},
             "status": {
                 "capacity": offers,
                 "allocatable": offers,

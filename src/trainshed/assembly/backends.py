@@ -5,6 +5,7 @@ Nothing of the container backend is imported before a job needs it.
 
 import functools
 import os
+import platform
 from dataclasses import dataclass
 
 from trainshed.assembly.pod_template import find_pod_template
@@ -118,7 +119,7 @@ def make_cluster(settings: Settings, storage: RunStorage, loopback: LoopbackPort
     home = settings.home / "kubernetes"
     changed = {Reason(word): length for word, length in map(patience_of, settings.give_up)}
     patience = {**PATIENCE, **changed}
-    template = find_pod_template(settings.pod_template)
+    template = find_pod_template(settings.pod_template).for_machine(platform.machine())
 
     async def make() -> Backend:
         try:

@@ -49,6 +49,16 @@ def test_only_nodes_with_the_labels_that_pods_select_count():
     assert not template.is_taken_by(node(pool="web")) and not template.is_taken_by(node())
 
 
+def test_only_nodes_that_run_programs_of_the_servers_machine_count():
+    template = PodTemplate({"nodeSelector": {"pool": "training"}}).for_machine("x86_64")
+    fitting = {"pool": "training", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    assert template.is_taken_by(node(**fitting))
+    assert not template.is_taken_by(node(**{**fitting, "kubernetes.io/arch": "arm64"}))
+    assert not template.is_taken_by(node(**{**fitting, "kubernetes.io/os": "windows"}))
+    pod = template.added_to({"metadata": {}, "spec": {}}, uses_gpus=False)
+    assert pod["spec"]["nodeSelector"] == fitting
+
+
 def test_a_node_that_is_kept_for_gpus_takes_only_replicas_with_some():
     [offered] = nodes_of([node(FOR_GPUS)], [], "ours")
     assert offered.only_gpus and offered.gpus == ("0", "1")

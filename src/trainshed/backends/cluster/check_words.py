@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from trainshed.backends.cluster.api import ApiFault
 from trainshed.backends.cluster.nodes import quantity
 from trainshed.backends.cluster.objects import Object, part, parts
-from trainshed.backends.cluster.pod_template import GPU, NOTHING_MORE, PodTemplate
+from trainshed.backends.cluster.pod_template import ARCHITECTURES, GPU, NOTHING_MORE, PodTemplate
 from trainshed.backends.cluster.rights import LEASES, Reach, Right
 from trainshed.core.checkup import Finding, Grade
 
 LEAST = (1, 20)
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as Kubernetes calls them
 DEFAULT = "default"  # the storage class that the cluster has chosen
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 

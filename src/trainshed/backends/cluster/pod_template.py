@@ -5,11 +5,12 @@ renders pods adds it; who counts nodes asks whether they take such pods.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from trainshed.backends.cluster.objects import Object, part, parts
 
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as Kubernetes calls them
 GPU = "nvidia.com/gpu"  # the resource, and by custom the taint of nodes that are kept for it
 _TEXTS = ("priorityClassName", "runtimeClassName", "schedulerName", "serviceAccountName")
 _LISTS = ("tolerations", "imagePullSecrets")
@@ -37,6 +38,11 @@ class PodTemplate:
     @property
     def pull_secrets(self) -> tuple[str, ...]:
         return tuple(str(row.get("name")) for row in parts(self.spec, "imagePullSecrets"))
+
+    def for_machine(self, machine: str) -> "PodTemplate":
+        """For nodes that run what is compiled on a server with this processor: the init of pods."""
+        own = {"kubernetes.io/os": "linux", "kubernetes.io/arch": ARCHITECTURES.get(machine, machine)}
+        return replace(self, spec={**self.spec, "nodeSelector": {**part(self.spec, "nodeSelector"), **own}})
 
     def added_to(self, pod: Object, *, uses_gpus: bool) -> Object:
         """The pod with all of it. One that uses GPUs may go to nodes that are kept for these."""

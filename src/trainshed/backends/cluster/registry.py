@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from trainshed.backends.cluster.pod_template import ARCHITECTURES
 from trainshed.backends.cluster.registry_token import Challenge, bearer_token, read_challenge
 from trainshed.backends.machine.image_config import image_config
 from trainshed.backends.machine.registry_auth import Credentials
@@ -38,7 +39,6 @@ _MANIFESTS = (
 _TIMEOUT = 15.0  # seconds for an answer
 _MOST = 8 << 20  # bytes of a document
 _MOST_HOPS = 5
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _LOOPBACK = ("127.", "::1")
 
 
@@ -108,7 +108,7 @@ async def _read(call: "RegistryCall", reference: Reference, architectures: Colle
 def _choose(rows: list[Mapping[str, Any]], architectures: Collection[str]) -> str:
     """The digest of the manifest for these nodes."""
     machine = platform.machine()
-    wanted = architectures or {_ARCHITECTURES.get(machine, machine)}
+    wanted = architectures or {ARCHITECTURES.get(machine, machine)}
     for row in rows:
         place: Mapping[str, Any] = row.get("platform") or {}
         if place.get("os") == "linux" and place.get("architecture") in wanted:
