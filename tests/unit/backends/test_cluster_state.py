@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainshed.backends.cluster.nodes import nodes_of, quantity, slim_pod, with_gpu_type
+from trainshed.backends.cluster.nodes import nodes_of, quantity, requested, slim_pod, with_gpu_type
 from trainshed.backends.cluster.pod import HOME, node_affinity
 from trainshed.backends.cluster.pod_state import state_of
 
@@ -96,7 +96,17 @@ def test_a_pod_over_its_own_limit_of_disk_was_not_interrupted():
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("250m", 0.25), ("2", 2), ("1Gi", 1 << 30), ("3k", 3000), (None, 0), ("16Ki", 16384)]
+    ("text", "number"),
+    [
+        ("250m", 0.25),
+        ("2", 2),
+        ("1Gi", 1 << 30),
+        ("3k", 3000),
+        (None, 0),
+        ("16Ki", 16384),
+        ("1Ei", 1 << 60),
+        ("1E", 10**18),
+    ],
 )
 def test_quantities_are_read_as_kubernetes_writes_them(text: str | None, number: float):
     assert quantity(text) == number
@@ -130,6 +140,25 @@ def test_a_node_offers_what_pods_of_others_leave():
     [offered] = nodes_of([node()], pods, "ours")
     assert (offered.cpus, offered.memory, offered.gpus) == (3.5, 7 << 30, ("0",))
     assert offered.host == "10.0.0.1" and offered.gpu_kind == "H200"
+
+
+def container(cpu: str, **more: str) -> dict[str, Any]:
+    return {"resources": {"requests": {"cpu": cpu}}, **more}
+
+
+def test_a_pod_takes_the_most_that_its_containers_take_at_a_time():
+    sidecar = container("1", restartPolicy="Always")
+    assert requested({"containers": [container("2"), container("500m")]}) == {"cpu": 2.5}
+    assert requested({"containers": [container("2")], "initContainers": [container("3")]}) == {"cpu": 3}
+    assert requested({"containers": [container("2")], "initContainers": [sidecar]}) == {"cpu": 3}
+    inits = [sidecar, container("4")]
+    assert requested({"containers": [container("2")], "initContainers": inits}) == {"cpu": 5}
+
+
+def test_a_pod_takes_its_overhead_and_what_is_requested_for_it_as_a_whole():
+    spec = {"containers": [container("2")], "overhead": {"cpu": "250m"}}
+    assert requested(spec) == {"cpu": 2.25}
+    assert requested({**spec, "resources": {"requests": {"cpu": "4"}}}) == {"cpu": 4.25}
 
 
 def test_a_pod_for_a_type_of_gpu_is_meant_for_the_nodes_whose_labels_name_it():

@@ -11,8 +11,8 @@ from trainshed.backends.cluster.pod_template import GPU, NOTHING_MORE, PodTempla
 from trainshed.core.queue.fleet import Node
 
 _FACTORS = {
-    "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
-    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50,
+    "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18,
+    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
 }  # fmt: skip
 _KINDS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "accelerator")  # labels
 _ENDED = ("Succeeded", "Failed")
@@ -44,15 +44,21 @@ def slim_pod(pod: Object) -> Object:
 
 
 def requested(spec: Object) -> dict[str, float]:
-    """What the scheduler counts for a pod: its containers together, or its largest init container."""
-    together: dict[str, float] = {}
-    for container in parts(spec, "containers"):
+    """What the scheduler counts for a pod: the most that its containers take at a time, and its overhead."""
+    running: dict[str, float] = {}  # of those that stay: containers, and init containers that are sidecars
+    most: dict[str, float] = {}
+    inits = [(item, item.get("restartPolicy") == "Always") for item in parts(spec, "initContainers")]
+    for container, stays in (*inits, *((item, True) for item in parts(spec, "containers"))):
         for name, value in part(part(container, "resources"), "requests").items():
-            together[name] = together.get(name, 0.0) + quantity(value)
-    for container in parts(spec, "initContainers"):
-        for name, value in part(part(container, "resources"), "requests").items():
-            together[name] = max(together.get(name, 0.0), quantity(value))
-    return together
+            together = running.get(name, 0.0) + quantity(value)
+            most[name] = max(most.get(name, 0.0), together)
+            if stays:
+                running[name] = together
+    for name, value in part(part(spec, "resources"), "requests").items():  # of the pod as a whole
+        most[name] = quantity(value)
+    for name, value in part(spec, "overhead").items():
+        most[name] = most.get(name, 0.0) + quantity(value)
+    return most
 
 
 def nodes_of(
