@@ -46,6 +46,11 @@ def found(pod: dict[str, Any], state: dict[str, Any] | None = None, *events: Pod
                 "2 nodes are not meant by its node affinity",
             ],
         ),
+        (
+            "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. no new claims to deallocate, "
+            "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+            ["3 lack free nvidia.com/gpu."],
+        ),
         ("0/1 nodes are available: 1 Too many pods.", ["Of its only node", "as many pods as allowed"]),
         (
             'persistentvolumeclaim "data" not found',

@@ -24,7 +24,8 @@ _MISSING = re.compile(
     r"""(?:(secret|configmap)s? "([^"]+)" not found|couldn't find key (\S+) in (\w+) (\S+))"""
 )
 _NODES = re.compile(r"^\s*0/(\d+) nodes are available: (.*)$", re.DOTALL)
-_PREEMPTION = re.compile(r"\.?\s*preemption: .*$", re.DOTALL)
+# What else the scheduler has tried, after the reasons of the nodes.
+_TRIED = re.compile(r"\.?\s*(?:preemption: |no new claims to deallocate).*$", re.DOTALL)
 _TAINT = re.compile(r"^(?:untolerated )?taints? (\{.*\})")
 _COUNTED = re.compile(r"(?:^|, )(\d+) (.*?)(?=, \d+ |$)", re.DOTALL)
 _SCALING = ("TriggeredScaleUp", "NotTriggerScaleUp")
@@ -131,7 +132,7 @@ def _unschedulable(message: str) -> tuple[str, str]:
     match = _NODES.match(message)
     if match is None:
         return f"{_CONDITION}: {message}", _other_remedy(message)
-    total, rest = match.group(1), _PREEMPTION.sub("", match.group(2)).strip().rstrip(".")
+    total, rest = match.group(1), _TRIED.sub("", match.group(2)).strip().rstrip(".")
     findings = [_finding(int(count), words) for count, words in _COUNTED.findall(rest)]
     if not findings:
         return f"{_CONDITION}: {message}", _other_remedy(message)
