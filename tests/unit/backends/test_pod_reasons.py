@@ -154,8 +154,15 @@ def test_a_pod_that_is_refused_is_hindered_by_a_typed_reason_in_the_clusters_wor
     assert error.obstacle.reason == reason and words in error.message and error.obstacle.remedy
 
 
-def test_an_api_server_that_cannot_be_reached_hinders_nothing_for_good():
-    error = hindered(ApiFault(0, "", "cannot be reached"), "The pod cannot be created")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ApiFault(0, "", "cannot be reached"),
+        ApiFault(409, "Conflict", 'Operation cannot be fulfilled on resourcequotas "q": it was modified'),
+    ],
+)
+def test_what_may_go_well_a_moment_later_hinders_nothing_for_good(fault: ApiFault):
+    error = hindered(fault, "The pod cannot be created")
     assert isinstance(error, Unavailable) and not isinstance(error, Hindered)
 
 

@@ -71,7 +71,8 @@ def obstacle_of(
 
 def hindered(fault: ApiFault, what: str, patience: Patience = PATIENCE) -> Unavailable:
     """Why an object could not be created: an obstacle where it was refused; else it may go well later."""
-    if fault.passing and "webhook" not in fault.message:
+    is_race = fault.reason == "Conflict"  # pods of a gang that are counted against a quota at the same time
+    if is_race or (fault.passing and "webhook" not in fault.message):
         return fault.as_unavailable(what)
     words = f"{what}: {fault.message}"
     if "exceeded quota" in fault.message or "failed quota" in fault.message:
