@@ -61,7 +61,10 @@ def test_wrong_arguments_are_refused_in_the_usual_words() -> None:
         Point()  # pyright: ignore[reportCallIssue]
 
 
-@pytest.mark.skipif(not hasattr(dataclasses, "_create_fn"), reason="this Python generates methods otherwise")
+@pytest.mark.skipif(
+    not hasattr(dataclasses, "_create_fn") and not hasattr(dataclasses, "_FuncBuilder"),
+    reason="this Python generates methods otherwise",
+)
 def test_a_method_is_compiled_at_its_first_call_and_then_stands_in_the_class() -> None:
     with compiled_when_called():
 
@@ -74,6 +77,30 @@ def test_a_method_is_compiled_at_its_first_call_and_then_stands_in_the_class() -
     Fresh(1)
     assert vars(Fresh)["__init__"].__code__.co_varnames == ("self", "x")
     assert vars(Fresh)["__init__"].__qualname__ == late.__qualname__
+
+
+def test_a_method_that_the_class_has_of_its_own_stays() -> None:
+    with compiled_when_called():
+
+        @dataclass
+        class Own:
+            x: int
+
+            def __repr__(self) -> str:
+                return "own"
+
+    assert repr(Own(1)) == "own"
+
+
+def test_a_method_that_may_not_be_there_is_refused() -> None:
+    with compiled_when_called(), pytest.raises(TypeError, match="__lt__"):
+
+        @dataclass(order=True)
+        class Wrong:  # pyright: ignore[reportUnusedClass]
+            x: int
+
+            def __lt__(self, other: object) -> bool:
+                return True
 
 
 def test_classes_made_afterwards_are_compiled_at_once() -> None:
