@@ -72,9 +72,10 @@ class NetworkAnchor:
             self._networks[net.name] = net
 
     async def let_go(self, net: JobNetwork) -> None:
-        """Leave the network, if the anchor is in it; the anchor ends with the last."""
+        """Leave the network, if the anchor is in it; the anchor ends with the last. May be repeated."""
         async with self._turn:
-            if self._networks.pop(net.name, None) is None:
+            self._networks.pop(net.name, None)
+            if self._alive is None:
                 return
             if not self._networks:
                 await self._end()
@@ -242,14 +243,14 @@ class NetworkPool:
             if not job_has_ended:
                 self._failures += 1
                 _log.info("a network is not kept for the next job: %s", error.message)
-        if self._anchor.networks and not self._resting:
+        if self._kept and not self._resting:
             self._resting = True
             self._background.run(self._rest())
 
     async def _rest(self) -> None:
         """Leave them one at a time, so that a new job does not wait for all."""
         try:
-            while networks := self._anchor.networks:
+            while networks := self._kept:
                 wait = self._wanted[-1] + _IDLE - time.monotonic()
                 if wait > 0:
                     await asyncio.sleep(wait)
@@ -257,6 +258,11 @@ class NetworkPool:
                 await self._let_go(networks[0], free=self._claim(networks[0]))
         finally:
             self._resting = False
+
+    @property
+    def _kept(self) -> tuple[JobNetwork, ...]:
+        """Those that the anchor is in, and the free ones that it was in before somebody removed it."""
+        return tuple(dict.fromkeys((*self._anchor.networks, *self._free)))
 
     def _claim(self, net: JobNetwork) -> bool:
         """Take it out of the free ones; whether it was free."""
@@ -266,10 +272,16 @@ class NetworkPool:
         return free
 
     async def _let_go(self, net: JobNetwork, *, free: bool) -> None:
-        """Leave it, and remove it unless a job has it."""
-        try:
+        """Leave it, and remove it unless a job has it. What does not succeed now is tried again."""
+
+        async def leave() -> None:
+            nonlocal free
             await self._anchor.let_go(net)
-            if free or self._claim(net):  # its job may have ended meanwhile
+            free = free or self._claim(net)  # its job may have ended meanwhile
+            if free:
                 await self._remove(net)
-        except TrainshedError as error:
-            _log.info("network %s is left to the next server: %s", net.name, error.message)
+
+        try:
+            await leave()
+        except TrainshedError:
+            self._background.run(retry_until_done(leave, f"network {net.name}"))
