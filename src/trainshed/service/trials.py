@@ -270,7 +270,7 @@ def _given_trial(study: Study, number: int, given: GivenTrial, now: datetime) ->
     )
     for measurement in given.measurements:
         trial = replace(trial, measurements=joined(study, trial.measurements, measurement))
-    if given.final is None and given.infeasible is None:
+    if not given.is_completed and given.infeasible is None:
         return trial
     return _ended(study, replace(trial, started_at=now), given.final, given.infeasible, now)
 

@@ -139,7 +139,7 @@ def _check_client(client: str, faults: Faults) -> None:
 
 
 def parse_trial(body: Mapping[str, object], space: SearchSpace) -> GivenTrial:
-    """A trial of a person's own. It has ended where a final measurement or the state INFEASIBLE is given."""
+    """A trial of a person's own. It has ended where its state or a final measurement says so."""
     faults = Faults("trial")
     given = base.read(TrialFields, body, faults)
     values: dict[str, object] = {}
@@ -157,12 +157,16 @@ def parse_trial(body: Mapping[str, object], space: SearchSpace) -> GivenTrial:
     ]
     is_infeasible = given.state == "INFEASIBLE"
     final = None if is_infeasible else _final(given.final_measurement, faults)
+    is_completed = given.state == "SUCCEEDED" or final is not None
+    if is_completed and final is None and not measurements:
+        faults.add("final_measurement", "is required of a trial that has succeeded, or measurements.")
     _check_client(given.client_id, faults)
     faults.settle()
     return GivenTrial(
         point=point,
         client=given.client_id if given.state == "ACTIVE" else "",
         measurements=tuple(measurements),
+        is_completed=is_completed,
         final=final,
         infeasible=given.infeasible_reason[:LONGEST_REASON] if is_infeasible else None,
     )

@@ -392,10 +392,13 @@ async def test_a_final_measurement_must_have_every_objective(setup: TrialSetup) 
 
 async def test_a_trial_of_ones_own_may_have_ended_already(setup: TrialSetup) -> None:
     study, trials = await setup.study(), setup.trials()
-    done = await trials.create(*HERE, study, GivenTrial(point={"n": 7}, final=value(0.5)))
+    done = await trials.create(*HERE, study, GivenTrial(point={"n": 7}, is_completed=True, final=value(0.5)))
     assert (done.state, done.is_given) == (TrialState.SUCCEEDED, True)
     wrong = await trials.create(*HERE, study, GivenTrial(point={"n": 8}, infeasible="no memory"))
     assert (wrong.state, wrong.infeasible) == (TrialState.INFEASIBLE, "no memory")
+    told = GivenTrial(point={"n": 6}, is_completed=True, measurements=(value(0.3, 1), value(0.4, 2)))
+    measured = await trials.create(*HERE, study, told)
+    assert (measured.state, measured.final) == (TrialState.SUCCEEDED, value(0.4, 2))
     owned = await trials.create(*HERE, study, GivenTrial(point={"n": 9}, client="a"))
     assert await trials.ask(*HERE, study, "a", 1) == (owned,)
 

@@ -199,7 +199,11 @@ def test_a_trial_may_be_given_to_a_client_or_have_ended() -> None:
     assert parse_trial(a_trial_body(state="ACTIVE", clientId="a"), SPACE).client == "a"
     assert parse_trial(a_trial_body(state="REQUESTED", clientId="a"), SPACE).client == ""
     body = a_trial_body(measurements=[{"stepCount": "1", "metrics": [METRIC]}])
-    assert parse_trial(body, SPACE).measurements == (Measurement(1, 0.0, {"accuracy": 0.5}),)
+    running = parse_trial(body, SPACE)
+    assert running.measurements == (Measurement(1, 0.0, {"accuracy": 0.5}),)
+    assert not running.is_completed
+    assert parse_trial({**body, "state": "SUCCEEDED"}, SPACE).is_completed
+    assert set(faults(lambda: parse_trial(a_trial_body(state="SUCCEEDED"), SPACE))) == {"final_measurement"}
 
 
 def test_a_trial_that_was_answered_can_be_sent_back() -> None:

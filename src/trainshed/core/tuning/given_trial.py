@@ -13,5 +13,6 @@ class GivenTrial:
     point: TrialPoint
     client: str = ""  # who runs it
     measurements: tuple[Measurement, ...] = ()
-    final: Measurement | None = None
+    is_completed: bool = False
+    final: Measurement | None = None  # of a completed one; without it a measurement is chosen
     infeasible: str | None = None  # why
