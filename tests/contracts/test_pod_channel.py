@@ -6,7 +6,9 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Callable
+from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -27,6 +29,17 @@ LINES = "".join(f"{number}\n" for number in range(300))
 COUNTS = "i=0; while [ $i -lt 300 ]; do echo $i; i=$((i+1)); [ $((i % 30)) = 0 ] && sleep 0.1; done; exit 3"
 
 
+@cache
+def init(folder: Path) -> bytes:
+    """The program, compiled for a folder with its files: most tests have the same, one after the other."""
+    places = {"FOLDER": "run/", "RECORD": "record", "FILES": "files/", "CGROUP": "cgroup", "HOSTS": "hosts"}
+    defined = [f'-D{name}="{folder}/{place}"' for name, place in places.items()]
+    defined.append("-DEXPOSED_FOR=1000000000LL")
+    with tempfile.NamedTemporaryFile() as program:
+        subprocess.run(["cc", "-O1", *defined, "-o", program.name, SOURCE], check=True)
+        return Path(program.name).read_bytes()
+
+
 class Pod:
     """An init that runs as PID 1, and the files of the server for it."""
 
@@ -35,16 +48,8 @@ class Pod:
         for name in ("run", "files"):
             (folder / name).mkdir()
         (folder / "record").touch()
-        places = {
-            "FOLDER": "run/",
-            "RECORD": "record",
-            "FILES": "files/",
-            "CGROUP": "cgroup",
-            "HOSTS": "hosts",
-        }
-        defined = [f'-D{name}="{folder}/{place}"' for name, place in places.items()]
-        defined.append("-DEXPOSED_FOR=1000000000LL")
-        subprocess.run(["cc", "-O1", *defined, "-o", folder / "init", SOURCE], check=True)
+        (folder / "init").write_bytes(init(folder))
+        (folder / "init").chmod(0o755)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
@@ -89,13 +94,16 @@ class Pod:
 
 
 @pytest.fixture
-async def pod(tmp_path: Path) -> AsyncIterator[Pod]:
+async def pod(tools: Path) -> AsyncIterator[Pod]:
     if (
         shutil.which("cc") is None
         or subprocess.run(["unshare", "--pid", "--mount-proc", "--fork", "true"], check=False).returncode
     ):
         pytest.skip("needs a C compiler, and the right to make process namespaces (root)")
-    pod = Pod(tmp_path)
+    folder = tools / "pod"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    pod = Pod(folder)
     yield pod
     if pod.process is not None:
         pod.process.kill()
