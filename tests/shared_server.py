@@ -5,9 +5,9 @@ from urllib.parse import quote
 from tests.live import JOBS, LiveServer
 
 
-def forget_jobs(server: LiveServer) -> None:
-    """All custom jobs of the tests' project end and are deleted."""
-    jobs = [str(job["name"]) for job in server.get(JOBS).get("customJobs", [])]
+def forget_jobs(server: LiveServer, place: str = JOBS) -> None:
+    """All custom jobs of the tests' project, or of another place, end and are deleted."""
+    jobs = [str(job["name"]) for job in server.get(place).get("customJobs", [])]
     for job in jobs:
         server.request("POST", f"/v1/{job}:cancel", {})  # refused where it is over
     for job in jobs:

@@ -15,7 +15,7 @@ from tests.weed import weed_on_path
 ASK = '"$PYTHON" -m trainshed.cli ls'
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[LiveServer]:
     with LiveServer("--cpus", "2", "--memory", "8GiB") as found:
         yield found
@@ -59,6 +59,8 @@ def test_the_line_of_the_banner_says_so_where_the_server_is_gone(
     done = pasted(server, 'echo "[$TRAINSHED_URL]"')
     assert done.stdout == "[]\n"
     assert sentence.is_in(done.stderr) and str(server.home) in done.stderr
+    server.log.unlink()
+    server.start()
 
 
 def test_the_line_of_the_banner_brings_the_variables_of_the_s3_store() -> None:

@@ -17,7 +17,7 @@ sys.exit("no luck")
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[LiveServer]:
     with LiveServer("--cpus", "8", "--memory", "32GiB", "--engine", "none") as server:
         yield server

@@ -6,16 +6,24 @@ from pathlib import Path
 import pytest
 
 from tests.live import JOBS, PROJECT, LiveServer, by_id, pool, python
+from tests.shared_server import forget_jobs
 from tests.shell import Shell
 
 AWAY = f"/v1/projects/{PROJECT}/locations/europe-west4/customJobs"
 ANYWHERE = f"/v1/projects/{PROJECT}/locations/-/customJobs"
 
 
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[LiveServer]:
+    with LiveServer("--cpus", "8", "--memory", "32GiB") as live:
+        yield live
+
+
 @pytest.fixture
-def server() -> Iterator[LiveServer]:
-    with LiveServer("--cpus", "8", "--memory", "32GiB") as found:
-        yield found
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """The same for all, without jobs."""
+    yield shared_server
+    forget_jobs(shared_server, ANYWHERE)
 
 
 @pytest.fixture

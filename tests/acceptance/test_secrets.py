@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.live import IMAGE, JOBS, PARENT, PATIENCE, LiveServer
+from tests.live import IMAGE, JOBS, PARENT, PATIENCE, LiveServer, by_id
 from trainshed.core.jobs.secret import MASK
 
 VALUE = "hf-4uKZsWmQ0tXy"  # in no other text
@@ -19,9 +19,9 @@ LENGTH = "import os; print('length', len(os.environ['HF_TOKEN']))"
 CUSTOM_TASK = "gs://google-cloud-aiplatform/schema/trainingjob/definition/custom_task_1.0.0.yaml"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[LiveServer]:
-    with LiveServer("--cpus", "8", "--memory", "8GiB") as live:
+    with LiveServer("--cpus", "64", "--memory", "64GiB", "--fit", "strict") as live:
         yield live
         assert VALUE not in live.said()
         assert "Traceback" not in live.said(), live.said()
@@ -92,6 +92,8 @@ def test_a_shell_beside_the_program_has_the_value(server: LiveServer):
     server.wait_for(name, ["JOB_STATE_RUNNING"])
     shell = server.cli("shell", name.rpartition("/")[2], "--", "printenv", "HF_TOKEN")
     assert shell.stdout.strip() == VALUE, shell.stderr
+    server.cancel(name)
+    server.wait(name)
 
 
 def test_an_answer_that_is_sent_back_is_refused_and_names_the_field(server: LiveServer):
@@ -177,15 +179,10 @@ def test_a_restart_after_kill_9_and_a_retry_have_the_value(server: LiveServer):
 
 
 def test_a_backup_brings_the_secrets_and_a_lost_one_fails_only_its_job(server: LiveServer, tmp_path: Path):
-    busy = server.submit(
-        pools=[pool("import time; time.sleep(600)")], spec={"scheduling": {"disableRetries": True}}
-    )
-    blocked = {**pool(LENGTH, secret()), "machineSpec": {"machineType": "n1-standard-8"}}
-    server.wait_for(busy, ["JOB_STATE_RUNNING"])
+    blocked = {**pool(LENGTH, secret()), "machineSpec": {"machineType": "n1-standard-96"}}
     kept, lost = (server.submit(pools=[blocked]) for _ in range(2))
     backup = server.cli("backup", str(tmp_path / "b.tar"))
     assert backup.returncode == 0, backup.stderr
-    server.stop()
     home = server.base / "r"
     assert server.cli("restore", str(tmp_path / "b.tar"), "--home", str(home)).returncode == 0
     (home / "secrets" / f"{lost.rpartition('/')[2]}.json").unlink()
@@ -199,9 +196,11 @@ def test_a_backup_brings_the_secrets_and_a_lost_one_fails_only_its_job(server: L
 def test_the_same_idempotency_key_with_another_secret_is_another_request(server: LiveServer):
     body = {"displayName": "x", "jobSpec": {"workerPoolSpecs": [pool("pass", secret())]}}
     key = {"Idempotency-Key": "k1"}
+    before = set((server.home / "secrets").iterdir())
     first, again = (server.request("POST", JOBS, body, headers=key) for _ in range(2))
     assert first.json["name"] == again.json["name"]
     text = json.dumps(body).replace(VALUE, "another")
     other = server.request("POST", JOBS, text.encode(), headers={**key, "Content-Type": "application/json"})
     assert (other.status, VALUE in other.body.decode()) == (409, False)
-    assert len(list((server.home / "secrets").iterdir())) == 1
+    kept = server.home / "secrets" / f"{by_id(first.json['name'])}.json"
+    assert set((server.home / "secrets").iterdir()) - before == {kept}

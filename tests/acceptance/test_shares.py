@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.live import LiveServer, pool, python, until
+from tests.shared_server import forget_jobs
 from tests.tuning import a_tuning_job, wait_study
 
 # Four CPUs a job, so that one of them fills the machine. Each step is a checkpoint of its own.
@@ -47,12 +48,21 @@ def events(server: LiveServer, name: str, reason: str) -> list[str]:
     return [str(row["message"]) for row in rows if row["reason"] == reason]
 
 
-@pytest.fixture
-def server() -> Iterator[LiveServer]:
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[LiveServer]:
     with LiveServer("--cpus", "4", "--memory", "16GiB") as server:
         server.post("/storage/v1/b?project=demo", {"name": "results"})
         yield server
         assert "Traceback" not in server.said(), server.said()
+
+
+@pytest.fixture
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """The same for all, without jobs and shares."""
+    yield shared_server
+    for project in ("demo", "speech", "vision"):
+        forget_jobs(shared_server, f"/v1/projects/{project}/{LOCATION}/customJobs")
+    assert shared_server.request("PUT", "/v1/shares", {}).status == 200
 
 
 @pytest.fixture(scope="module")
@@ -173,14 +183,14 @@ def test_a_study_waits_while_its_share_is_too_small_for_a_trial_and_goes_on_when
     assert "waiting" not in row()
 
 
-def test_wrong_shares_are_refused_with_every_violation_and_change_nothing(server: LiveServer, tmp_path: Path):
+def test_wrong_shares_are_refused_with_every_violation_and_change_nothing(one: LiveServer, tmp_path: Path):
     wrong = '[share.a]\nnominal = { wheels = 1 }\nweight = -1\nparent = "nobody"\n'
-    done = server.cli("shares", "set", shares_file(tmp_path, wrong))
+    done = one.cli("shares", "set", shares_file(tmp_path, wrong))
     assert done.returncode == 1
     assert "share.a.nominal.wheels" in done.stderr and "share.a.weight" in done.stderr
-    assert server.request("PUT", "/v1/shares", {"share": {"a": 1}}).status == 400
-    assert server.request("PUT", "/v1/shares", {"share": [1]}).status == 400
-    assert server.get("/v1/shares") == {"shares": []}
+    assert one.request("PUT", "/v1/shares", {"share": {"a": 1}}).status == 400
+    assert one.request("PUT", "/v1/shares", {"share": [1]}).status == 400
+    assert one.get("/v1/shares") == {"shares": []}
 
 
 @pytest.mark.parametrize(

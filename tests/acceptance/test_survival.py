@@ -12,6 +12,7 @@ import pytest
 
 from tests.faults import Sentence
 from tests.live import JOBS, PATIENCE, LiveServer, pool, python
+from tests.shared_server import forget_jobs
 
 pytestmark = pytest.mark.slow
 
@@ -19,11 +20,20 @@ ROOM = ("--cpus", "32", "--memory", "120GiB", "--fit", "strict")
 WHOLE = "n1-standard-32"
 
 
-@pytest.fixture
-def server() -> Iterator[LiveServer]:
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[LiveServer]:
     with LiveServer(*ROOM) as live:
         yield live
         assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """The same for all, without jobs."""
+    yield shared_server
+    forget_jobs(shared_server)
+    (shared_server.base / "go").unlink(missing_ok=True)
+    until(lambda: not shared_server.processes(), "the end of all jobs")
 
 
 def until(met: Callable[[], bool], what: str) -> None:

@@ -14,16 +14,25 @@ import pytest
 
 from tests.acceptance.test_survival import alive, begun, until, waits_for
 from tests.live import PARENT, LiveServer, pool, python
+from tests.shared_server import forget_jobs
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler (cc)")
 
 
-@pytest.fixture
-def server() -> Iterator[LiveServer]:
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[LiveServer]:
     with LiveServer("--warm", "trainshed/python:3", "--cpus", "32", "--memory", "120GiB") as live:
-        until(lambda: interpreter(live).get("state") == "WARM", "the warm interpreter")
         yield live
         assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """The same for all, warm and without jobs."""
+    until(lambda: interpreter(shared_server).get("state") == "WARM", "the warm interpreter")
+    yield shared_server
+    forget_jobs(shared_server)
+    (shared_server.base / "go").unlink(missing_ok=True)
 
 
 def interpreter(server: LiveServer) -> dict[str, Any]:
@@ -45,10 +54,11 @@ def running_event(server: LiveServer, job: str) -> str:
 
 
 def test_a_job_of_a_warm_runtime_is_forked_and_its_history_says_so(server: LiveServer) -> None:
+    before = interpreter(server)["uses"]
     job = server.submit(pools=[pool(python("print('hi')"), replicas=3)])
     assert server.wait(job)["state"] == "JOB_STATE_SUCCEEDED"
     assert "warm" in running_event(server, job)
-    assert interpreter(server)["uses"] == 3
+    assert interpreter(server)["uses"] == before + 3
     assert int(interpreter(server)["memoryBytes"]) > 1 << 20
 
 
@@ -175,6 +185,7 @@ def test_a_server_that_stops_takes_its_warm_interpreter_along(server: LiveServer
     old = interpreter_pid(server)
     assert server.stop() == 0
     assert not alive(old)
+    server.start()
 
 
 def test_the_list_of_runtimes_shows_what_warmth_costs(server: LiveServer) -> None:

@@ -19,11 +19,16 @@ spec:
 """
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[LiveServer]:
+    with LiveServer("--cpus", "8", "--memory", "32GiB") as live:
+        yield live
+
+
 @pytest.fixture
-def bash(tmp_path: Path) -> Iterator[Shell]:
-    with LiveServer("--cpus", "8", "--memory", "32GiB") as server:
-        (tmp_path / "project").mkdir()
-        yield Shell(server, tmp_path / "project", {"TRAINSHED_PROJECT": PROJECT, "HOME": str(tmp_path)})
+def bash(server: LiveServer, tmp_path: Path) -> Shell:
+    (tmp_path / "project").mkdir()
+    return Shell(server, tmp_path / "project", {"TRAINSHED_PROJECT": PROJECT, "HOME": str(tmp_path)})
 
 
 def test_a_notebook_runs_as_a_job_and_names_the_cell_that_fails(bash: Shell) -> None:
