@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from tests.live import JOBS, LiveServer
+from tests.live import JOBS, PARENT, LiveServer, until
 
 
 def forget_jobs(server: LiveServer, place: str = JOBS) -> None:
@@ -13,6 +13,13 @@ def forget_jobs(server: LiveServer, place: str = JOBS) -> None:
     for job in jobs:
         server.wait(job)
         server.request("DELETE", f"/v1/{job}")
+
+
+def forget_runtimes(server: LiveServer) -> None:
+    """All that were built are removed, also what a build for a cancelled job still makes."""
+    place = f"{PARENT}/runtimes"
+    until(lambda: all(one["state"] != "BUILDING" for one in server.get(place)["runtimes"]))
+    server.post(f"{place}:prune")
 
 
 def forget_bucket(server: LiveServer, bucket: str) -> None:

@@ -17,6 +17,7 @@ import pytest
 from tests import packages
 from tests.faults import Sentence
 from tests.live import JOBS, PATIENCE, PROJECT, LiveServer
+from tests.shared_server import forget_jobs, forget_runtimes
 
 URI = "gs://staging/trainer-0.1.tar.gz"
 DIES_ONCE = """import os, signal, sys, time, trainer
@@ -32,16 +33,23 @@ if not os.path.exists(mark):
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[LiveServer]:
-    wheels = tmp_path / "wheels"
-    wheels.mkdir()
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    wheels = tmp_path_factory.mktemp("wheels")
     (wheels / "other-1.0-py3-none-any.whl").write_bytes(packages.wheel("other", "1.0"))
     flags = ("--cpus", "8", "--memory", "64GiB", "--wheels", str(wheels), "--offline")
     with LiveServer(*flags, env={"PIP_CONFIG_FILE": os.devnull}) as live:
         live.post("/storage/v1/b", {"name": "staging"}, project=PROJECT)
         yield live
         assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """The same for all, without jobs and installed packages."""
+    yield shared_server
+    forget_jobs(shared_server)
+    forget_runtimes(shared_server)
 
 
 def put(server: LiveServer, uri: str, content: bytes) -> str:

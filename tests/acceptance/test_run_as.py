@@ -15,6 +15,7 @@ from tests import folders
 from tests.acceptance.test_gcs_paths import media
 from tests.acceptance.test_shell import PROTOCOL, a_ticket, path, said
 from tests.live import PROJECT, LiveServer, by_id, pool, python, until
+from tests.shared_server import forget_jobs
 from trainshed.client.websocket import WebSocket
 
 pytestmark = [
@@ -108,11 +109,21 @@ def served(*flags: str) -> LiveServer:
     return server
 
 
-@pytest.fixture
-def server() -> Iterator[LiveServer]:
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[LiveServer]:
     with served("--run-as", RANGE) as live:
+        for bucket in ("shelf", "training-data"):
+            live.post(f"/storage/v1/b?project={PROJECT}", {"name": bucket})
         yield live
         assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """The same for all, without jobs."""
+    yield shared_server
+    forget_jobs(shared_server)
+    until(lambda: not list((shared_server.home / "run/jobs").iterdir()))
 
 
 def put(server: LiveServer, name: str, content: bytes) -> None:
@@ -143,7 +154,6 @@ def probe(server: LiveServer, *others: int) -> dict[str, Any]:
 
 
 def test_a_job_gets_to_nothing_of_the_server_and_of_other_jobs(server: LiveServer) -> None:
-    server.post(f"/storage/v1/b?project={PROJECT}", {"name": "shelf"})
     put(server, "a", b"1")
     _, pid, uid = stays(server)
     seen = probe(server, pid)
@@ -258,7 +268,6 @@ def test_two_jobs_never_share_a_user_also_after_a_kill_of_the_server(server: Liv
 
 
 def test_gcs_is_read_and_written_by_the_user_announced_or_not(server: LiveServer) -> None:
-    server.post(f"/storage/v1/b?project={PROJECT}", {"name": "training-data"})
     source = """
 root = '/' + 'gcs/training-' + 'data'
 import os
@@ -300,13 +309,15 @@ def test_a_shell_runs_as_the_user_of_the_job(server: LiveServer) -> None:
 
 def test_a_failed_replica_is_held_for_a_shell_of_its_user(server: LiveServer) -> None:
     spec = {"scheduling": {"holdOnFailure": "600s"}}
-    job = server.submit(python("open('left', 'w').write('here'); raise SystemExit(3)"), spec=spec)
+    source = "import os; print(os.getuid()); open('left', 'w').write('here'); raise SystemExit(3)"
+    job = server.submit(python(source), spec=spec)
     until(lambda: "HELD" in json.dumps(server.get(f"/v1/{job}:events")).upper())
     words = ["sh", "-c", f"cat left; id -u; echo > new; kill -0 {server.pid}"]
     socket = WebSocket(server.url, path(job), (PROTOCOL, a_ticket(server, job, command=words)))
     text, _ = said(socket)
     socket.close()
-    assert text.startswith(f"here{FIRST}")
+    [uid] = printed(server, job)
+    assert text.startswith(f"here{uid}") and int(uid)
     assert "not permitted" in text
     server.cancel(job)
     server.wait(job)

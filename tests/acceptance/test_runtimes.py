@@ -16,6 +16,7 @@ import pytest
 
 from tests.contracts.test_venv_runtimes import a_wheel
 from tests.live import JOBS, PARENT, PATIENCE, LiveServer, pool, python
+from tests.shared_server import forget_jobs, forget_runtimes
 
 IMPORTS = python("import smalla, sys, os; print(smalla.version, sys.prefix == os.environ['VIRTUAL_ENV'])")
 OWN_ROWS = """
@@ -27,16 +28,24 @@ images = ["registry.example/team/trainer:*"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[LiveServer]:
-    wheels, rows = tmp_path / "wheels", tmp_path / "rows.toml"
-    wheels.mkdir()
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    wheels = tmp_path_factory.mktemp("wheels")
+    rows = wheels / "rows.toml"
     a_wheel(wheels, "smalla")
     rows.write_text(OWN_ROWS)
     env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_CONFIG_FILE": os.devnull}
     with LiveServer("--cpus", "8", "--memory", "64GiB", "--runtimes", str(rows), env=env) as live:
         yield live
         assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """The same for all, without jobs and built runtimes."""
+    yield shared_server
+    forget_jobs(shared_server)
+    forget_runtimes(shared_server)
 
 
 def cli(server: LiveServer, *args: str) -> subprocess.CompletedProcess[str]:
