@@ -7,10 +7,12 @@ import asyncio
 import selectors
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
 
 from tests.builders import T0
 
+P = ParamSpec("P")
 Result = TypeVar("Result")
 
 
@@ -49,6 +51,16 @@ def simulate(play: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     """Run a test's coroutine in stepped time."""
     with asyncio.Runner(loop_factory=SteppedLoop) as runner:
         return runner.run(play())
+
+
+def in_stepped_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """The decorator of tests that are coroutines."""
+
+    @wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        simulate(partial(test, *args, **kwargs))
+
+    return run
 
 
 async def until(holds: Callable[[], Awaitable[bool]], *, every: float = 1.0, at_most: float = 1e5) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import a_job, a_node, a_pool
 from tests.unit.control.engine import Engine
-from tests.unit.control.stepped import SteppedClock, simulate
+from tests.unit.control.stepped import SteppedClock, in_stepped_time
 from trainshed.control.budgets import Budgets
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.jobs.job import JobState
@@ -103,46 +103,42 @@ async def test_the_scheduler_is_hinted_when_there_is_money_again():
     assert (purse.hints, purse.budgets.waiting("vision")) == (1, None)
 
 
-def test_a_job_over_budget_waits_with_its_reason_holds_up_nobody_and_starts_when_it_may():
-    async def play() -> None:
-        engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(),)))
-        engine.scheduler.hint_job = lambda _: None
-        poor = {"p": SPENT}
-        engine.scheduler.budget = poor.get
-        for id, project in (("1", "p"), ("2", "q")):
-            await engine.store.insert(replace(a_job(a_pool(), id=id), project=project), ())
-        await engine.scheduler.cycle()
-        held, other = await engine.store.load("1"), await engine.store.load("2")
-        assert held is not None and other is not None
-        assert (held.status.state, other.status.state) == (JobState.QUEUED, JobState.PENDING)
-        assert engine.scheduler.reason("1") == SPENT == held.status.waiting
-        assert [event.reason for event in await engine.store.events("1")] == [Reason.BUDGET_SPENT]
-        await engine.scheduler.cycle()
-        assert len(await engine.store.events("1")) == 1
-        poor.clear()
-        await engine.scheduler.cycle()
-        held = await engine.store.load("1")
-        assert held is not None and held.status.state is JobState.PENDING
-
-    simulate(play)
+@in_stepped_time
+async def test_a_job_over_budget_waits_with_its_reason_holds_up_nobody_and_starts_when_it_may():
+    engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(),)))
+    engine.scheduler.hint_job = lambda _: None
+    poor = {"p": SPENT}
+    engine.scheduler.budget = poor.get
+    for id, project in (("1", "p"), ("2", "q")):
+        await engine.store.insert(replace(a_job(a_pool(), id=id), project=project), ())
+    await engine.scheduler.cycle()
+    held, other = await engine.store.load("1"), await engine.store.load("2")
+    assert held is not None and other is not None
+    assert (held.status.state, other.status.state) == (JobState.QUEUED, JobState.PENDING)
+    assert engine.scheduler.reason("1") == SPENT == held.status.waiting
+    assert [event.reason for event in await engine.store.events("1")] == [Reason.BUDGET_SPENT]
+    await engine.scheduler.cycle()
+    assert len(await engine.store.events("1")) == 1
+    poor.clear()
+    await engine.scheduler.cycle()
+    held = await engine.store.load("1")
+    assert held is not None and held.status.state is JobState.PENDING
 
 
-def test_a_job_that_was_ready_waits_once_the_budget_is_spent():
-    async def play() -> None:
-        engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(cpus=1),)))
-        engine.scheduler.hint_job = lambda _: None
-        poor: dict[str, Waiting] = {}
-        engine.scheduler.budget = poor.get
-        for id in "12":
-            await engine.store.insert(a_job(a_pool(cpus=1), id=id), ())
+@in_stepped_time
+async def test_a_job_that_was_ready_waits_once_the_budget_is_spent():
+    engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(cpus=1),)))
+    engine.scheduler.hint_job = lambda _: None
+    poor: dict[str, Waiting] = {}
+    engine.scheduler.budget = poor.get
+    for id in "12":
+        await engine.store.insert(a_job(a_pool(cpus=1), id=id), ())
+    await engine.scheduler.cycle()
+    waiting = engine.scheduler.reason("2")
+    assert waiting is not None and waiting.reason is Reason.WAITS_FOR_CAPACITY
+    poor["shed"] = SPENT
+    for _ in range(2):
         await engine.scheduler.cycle()
-        waiting = engine.scheduler.reason("2")
-        assert waiting is not None and waiting.reason is Reason.WAITS_FOR_CAPACITY
-        poor["shed"] = SPENT
-        for _ in range(2):
-            await engine.scheduler.cycle()
-        assert engine.scheduler.reason("2") == SPENT
-        first = await engine.store.load("1")
-        assert first is not None and first.status.state is JobState.PENDING  # it goes on
-
-    simulate(play)
+    assert engine.scheduler.reason("2") == SPENT
+    first = await engine.store.load("1")
+    assert first is not None and first.status.state is JobState.PENDING  # it goes on

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tests.builders import a_node, at
 from tests.shares import a_job_of, started
 from tests.unit.control.engine import Engine
-from tests.unit.control.stepped import SteppedClock, simulate
+from tests.unit.control.stepped import SteppedClock, in_stepped_time
 from trainshed.control.preemption import PREPARING
 from trainshed.core.jobs.job import Job, JobSpec, Requeue
 from trainshed.core.jobs.readiness import READY, Readiness, ReadinessState
@@ -46,53 +46,47 @@ def prepare(readiness: Callable[[], Readiness]) -> Callable[[JobSpec, str], Read
     return lambda _, job="": readiness() if job == "claimant" else READY
 
 
-def test_a_claim_is_kept_while_its_claimant_is_prepared_anew():
-    async def play() -> None:
-        engine = an_engine()
-        await stop_between_claim_and_start(engine)
-        standing = PREPARED_LATER
-        engine.backend.prepare = prepare(lambda: standing)  # pyright: ignore[reportAttributeAccessIssue]
-        for _ in range(3):
-            await engine.scheduler.cycle()
-            assert await admitted(engine) == []
-            await asyncio.sleep(1)
-        standing = READY
-        engine.scheduler.look_at("claimant")
+@in_stepped_time
+async def test_a_claim_is_kept_while_its_claimant_is_prepared_anew():
+    engine = an_engine()
+    await stop_between_claim_and_start(engine)
+    standing = PREPARED_LATER
+    engine.backend.prepare = prepare(lambda: standing)  # pyright: ignore[reportAttributeAccessIssue]
+    for _ in range(3):
         await engine.scheduler.cycle()
-        assert await admitted(engine) == ["claimant"]
-
-    simulate(play)
-
-
-def test_a_claimant_that_is_never_prepared_does_not_keep_its_places_for_ever():
-    async def play() -> None:
-        engine = an_engine()
-        await stop_between_claim_and_start(engine)
-        engine.backend.prepare = prepare(lambda: PREPARED_LATER)  # pyright: ignore[reportAttributeAccessIssue]
-        await engine.scheduler.cycle()
-        await asyncio.sleep(PREPARING.total_seconds() + 1)
-        await engine.scheduler.cycle()
-        await engine.scheduler.cycle()
-        assert await admitted(engine) == ["victim"]
-
-    simulate(play)
+        assert await admitted(engine) == []
+        await asyncio.sleep(1)
+    standing = READY
+    engine.scheduler.look_at("claimant")
+    await engine.scheduler.cycle()
+    assert await admitted(engine) == ["claimant"]
 
 
-def test_nobody_is_stopped_for_a_claim_of_which_one_has_ended_meanwhile():
-    async def play() -> None:
-        engine = an_engine()
-        for id in ("ends", "runs"):
-            await engine.store.insert(started(a_job_of("a", id, 4, spot=True)), ())
+@in_stepped_time
+async def test_a_claimant_that_is_never_prepared_does_not_keep_its_places_for_ever():
+    engine = an_engine()
+    await stop_between_claim_and_start(engine)
+    engine.backend.prepare = prepare(lambda: PREPARED_LATER)  # pyright: ignore[reportAttributeAccessIssue]
+    await engine.scheduler.cycle()
+    await asyncio.sleep(PREPARING.total_seconds() + 1)
+    await engine.scheduler.cycle()
+    await engine.scheduler.cycle()
+    assert await admitted(engine) == ["victim"]
 
-        async def it_ends(_: Job) -> None:
-            engine.scheduler.backlog.admitted.pop("ends", None)
 
-        engine.scheduler.checkpointed = it_ends
-        engine.scheduler.__post_init__()
-        await engine.store.insert(a_job_of("a", "claimant", 8), ())
-        await engine.scheduler.cycle()
-        runs = await engine.store.load("runs")
-        assert runs is not None
-        assert runs.status.closing is None
+@in_stepped_time
+async def test_nobody_is_stopped_for_a_claim_of_which_one_has_ended_meanwhile():
+    engine = an_engine()
+    for id in ("ends", "runs"):
+        await engine.store.insert(started(a_job_of("a", id, 4, spot=True)), ())
 
-    simulate(play)
+    async def it_ends(_: Job) -> None:
+        engine.scheduler.backlog.admitted.pop("ends", None)
+
+    engine.scheduler.checkpointed = it_ends
+    engine.scheduler.__post_init__()
+    await engine.store.insert(a_job_of("a", "claimant", 8), ())
+    await engine.scheduler.cycle()
+    runs = await engine.store.load("runs")
+    assert runs is not None
+    assert runs.status.closing is None

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import at
-from tests.unit.control.stepped import SteppedClock, simulate
+from tests.unit.control.stepped import SteppedClock, in_stepped_time
 from trainshed.control.collector import Collector
 from trainshed.core.jobs.launch import Launch
 from trainshed.core.jobs.replica import Exit
@@ -58,113 +58,99 @@ def a_launch(key: RunKey) -> Launch:
     )
 
 
-def test_a_run_is_looked_at_every_two_seconds_from_its_start():
-    async def play() -> None:
-        world = World()
-        task = asyncio.create_task(world.collector.run())
-        world.backend.busy[KEY] = 1.5
-        await asyncio.sleep(100)
-        await world.launch()
-        await asyncio.sleep(9)
-        assert await world.told("cpu") == pytest.approx([1.5] * 4)
-        assert [reading.values["cpu"] for [reading] in world.shown] == pytest.approx([1.5] * 4)
-        task.cancel()
-
-    simulate(play)
+@in_stepped_time
+async def test_a_run_is_looked_at_every_two_seconds_from_its_start():
+    world = World()
+    task = asyncio.create_task(world.collector.run())
+    world.backend.busy[KEY] = 1.5
+    await asyncio.sleep(100)
+    await world.launch()
+    await asyncio.sleep(9)
+    assert await world.told("cpu") == pytest.approx([1.5] * 4)
+    assert [reading.values["cpu"] for [reading] in world.shown] == pytest.approx([1.5] * 4)
+    task.cancel()
 
 
-def test_a_run_found_again_has_no_rate_before_its_second_look():
-    async def play() -> None:
-        world = World()
-        world.backend.busy[KEY] = 1.0
-        await world.launch(begun=False)
-        for _ in range(2):
-            await asyncio.sleep(5)
-            await world.collector.look()
-        assert await world.told("cpu") == pytest.approx([1.0])
-        assert len(await world.told("processes")) == 2
-
-    simulate(play)
-
-
-def test_while_nothing_runs_the_collector_does_not_wake():
-    async def play() -> None:
-        world = World()
-        task = asyncio.create_task(world.collector.run())
-        await world.launch()
+@in_stepped_time
+async def test_a_run_found_again_has_no_rate_before_its_second_look():
+    world = World()
+    world.backend.busy[KEY] = 1.0
+    await world.launch(begun=False)
+    for _ in range(2):
         await asyncio.sleep(5)
-        world.backend.machine.end(KEY, Exit(code=0))
-        await asyncio.sleep(5)
-        looks = len(world.shown)
-        assert world.shown[-1] == []
-        await asyncio.sleep(1000)
-        assert len(world.shown) == looks
-        await world.launch(RunKey(NAME, 1))
-        await asyncio.sleep(3)
-        assert len(world.shown) == looks + 1
-        task.cancel()
-
-    simulate(play)
+        await world.collector.look()
+    assert await world.told("cpu") == pytest.approx([1.0])
+    assert len(await world.told("processes")) == 2
 
 
-def test_the_last_word_of_a_program_that_has_ended_is_kept():
-    async def play() -> None:
-        world = World()
-        await world.launch()
-        world.backend.machine.end(KEY, Exit(code=0))
-        world.store.said[NAME] = Report(at=at(1), step=10, total=10, values={"loss": 0.25})
-        await world.collector.settle("j1")
-        assert (await world.told("step"), await world.told("value.loss")) == ([10], [0.25])
-        await world.collector.settle("j1")  # nothing is still to come
-        assert len(world.shown) == 1
-
-    simulate(play)
-
-
-def test_a_report_is_kept_once_and_its_pace_counts_from_the_first():
-    async def play() -> None:
-        world = World()
-        await world.launch()
-        for second, step in ((2, 10), (4, 20), (4, 20), (6, 30)):
-            world.store.said[NAME] = Report(at=at(second), step=step, total=100)
-            await asyncio.sleep(2)
-            await world.collector.look()
-        assert await world.told("step") == [10, 20, 30]
-        board = LatestReadings(SteppedClock())
-        board.show(world.shown[-1])
-        told = board.progress("j1")
-        assert told is not None
-        # 20 steps in 4 seconds; 70 are left, and 2 seconds of that have passed.
-        assert (told.step, told.left) == (30, timedelta(seconds=12))
-        assert [series.name for series in board.recent("j1")] == ["cpu", "processes"]
-        assert board.progress("other") is None
-
-    simulate(play)
+@in_stepped_time
+async def test_while_nothing_runs_the_collector_does_not_wake():
+    world = World()
+    task = asyncio.create_task(world.collector.run())
+    await world.launch()
+    await asyncio.sleep(5)
+    world.backend.machine.end(KEY, Exit(code=0))
+    await asyncio.sleep(5)
+    looks = len(world.shown)
+    assert world.shown[-1] == []
+    await asyncio.sleep(1000)
+    assert len(world.shown) == looks
+    await world.launch(RunKey(NAME, 1))
+    await asyncio.sleep(3)
+    assert len(world.shown) == looks + 1
+    task.cancel()
 
 
-def test_a_look_that_fails_ends_nothing():
-    async def play() -> None:
-        world = World()
-        task = asyncio.create_task(world.collector.run())
-        await world.launch()
-        world.backend.fail("sample")
-        await asyncio.sleep(5)
-        assert not task.done()
-        assert len(world.shown) == 1
-        task.cancel()
-
-    simulate(play)
+@in_stepped_time
+async def test_the_last_word_of_a_program_that_has_ended_is_kept():
+    world = World()
+    await world.launch()
+    world.backend.machine.end(KEY, Exit(code=0))
+    world.store.said[NAME] = Report(at=at(1), step=10, total=10, values={"loss": 0.25})
+    await world.collector.settle("j1")
+    assert (await world.told("step"), await world.told("value.loss")) == ([10], [0.25])
+    await world.collector.settle("j1")  # nothing is still to come
+    assert len(world.shown) == 1
 
 
-def test_what_is_kept_of_a_deleted_job_goes():
-    async def play() -> None:
-        world = World()
-        await world.launch()
+@in_stepped_time
+async def test_a_report_is_kept_once_and_its_pace_counts_from_the_first():
+    world = World()
+    await world.launch()
+    for second, step in ((2, 10), (4, 20), (4, 20), (6, 30)):
+        world.store.said[NAME] = Report(at=at(second), step=step, total=100)
         await asyncio.sleep(2)
         await world.collector.look()
-        assert await world.told("processes")
-        await world.collector.forget("j1")
-        await world.collector.look()
-        assert await world.told("processes") == []
+    assert await world.told("step") == [10, 20, 30]
+    board = LatestReadings(SteppedClock())
+    board.show(world.shown[-1])
+    told = board.progress("j1")
+    assert told is not None
+    # 20 steps in 4 seconds; 70 are left, and 2 seconds of that have passed.
+    assert (told.step, told.left) == (30, timedelta(seconds=12))
+    assert [series.name for series in board.recent("j1")] == ["cpu", "processes"]
+    assert board.progress("other") is None
 
-    simulate(play)
+
+@in_stepped_time
+async def test_a_look_that_fails_ends_nothing():
+    world = World()
+    task = asyncio.create_task(world.collector.run())
+    await world.launch()
+    world.backend.fail("sample")
+    await asyncio.sleep(5)
+    assert not task.done()
+    assert len(world.shown) == 1
+    task.cancel()
+
+
+@in_stepped_time
+async def test_what_is_kept_of_a_deleted_job_goes():
+    world = World()
+    await world.launch()
+    await asyncio.sleep(2)
+    await world.collector.look()
+    assert await world.told("processes")
+    await world.collector.forget("j1")
+    await world.collector.look()
+    assert await world.told("processes") == []

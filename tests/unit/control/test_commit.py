@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.builders import T0, a_job, at
-from tests.unit.control.stepped import SteppedClock, simulate
+from tests.unit.control.stepped import SteppedClock, in_stepped_time
 from trainshed.control.commit import Committer, SweepResult
 from trainshed.control.resume import committed_outputs, newest_checkpoint
 from trainshed.core.bucket import ALWAYS, BucketInfo, DiskFull, ObjectDraft, ObjectInfo, Precondition
@@ -175,283 +175,249 @@ async def dies_and_goes_on(folder: Folder, buckets: Mortal) -> int:
         check(buckets)
 
 
-def test_a_server_that_dies_at_any_change_never_leaves_a_manifest_without_its_files():
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        for number in range(3):
-            folder.write(f"out/model/{number}", b"first")
-            folder.write(f"out/checkpoints/{number}/weights", b"first")
-        assert await dies_and_goes_on(folder, buckets) > 0
-        assert check(buckets) == 4
-        for number in range(3):  # all of it is replaced, as by a second attempt
-            folder.write(f"out/model/{number}", b"second one")
-            folder.write(f"out/checkpoints/{number}/weights", b"second one")
-        del folder.files["b", "out/model/2"]
-        assert await dies_and_goes_on(folder, buckets) > 0
-        assert check(buckets) == 4
-        assert objects(buckets)["out/model/0"] == b"second one"
-        assert "out/model/2" not in objects(buckets)
-
-    simulate(play)
+@in_stepped_time
+async def test_a_server_that_dies_at_any_change_never_leaves_a_manifest_without_its_files():
+    folder, buckets = Folder(), await buckets_of()
+    for number in range(3):
+        folder.write(f"out/model/{number}", b"first")
+        folder.write(f"out/checkpoints/{number}/weights", b"first")
+    assert await dies_and_goes_on(folder, buckets) > 0
+    assert check(buckets) == 4
+    for number in range(3):  # all of it is replaced, as by a second attempt
+        folder.write(f"out/model/{number}", b"second one")
+        folder.write(f"out/checkpoints/{number}/weights", b"second one")
+    del folder.files["b", "out/model/2"]
+    assert await dies_and_goes_on(folder, buckets) > 0
+    assert check(buckets) == 4
+    assert objects(buckets)["out/model/0"] == b"second one"
+    assert "out/model/2" not in objects(buckets)
 
 
 @pytest.mark.parametrize("lost", range(4))
-def test_notes_that_were_lost_cost_work_and_nothing_else(lost: int):
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        folder.write("out/model/a", b"1")
-        folder.write("out/model/b", b"2")
+@in_stepped_time
+async def test_notes_that_were_lost_cost_work_and_nothing_else(lost: int):
+    folder, buckets = Folder(), await buckets_of()
+    folder.write("out/model/a", b"1")
+    folder.write("out/model/b", b"2")
+    await sweep(folder, buckets)
+    for key in list(folder.noted)[:lost]:
+        del folder.noted[key]
+    folder.write("out/model/a", b"changed")
+    buckets.left = 3  # the manifest is taken away, one file is put
+    with pytest.raises((Died, BaseExceptionGroup)):
         await sweep(folder, buckets)
-        for key in list(folder.noted)[:lost]:
-            del folder.noted[key]
-        folder.write("out/model/a", b"changed")
-        buckets.left = 3  # the manifest is taken away, one file is put
-        with pytest.raises((Died, BaseExceptionGroup)):
-            await sweep(folder, buckets)
-        check(buckets)
-        buckets.left = None
+    check(buckets)
+    buckets.left = None
+    await sweep(folder, buckets)
+    assert check(buckets) == 1
+
+
+@in_stepped_time
+async def test_a_manifest_of_an_earlier_job_goes_before_anything_below_it_is_replaced():
+    folder, buckets = Folder(), await buckets_of()
+    folder.write("out/model/a", b"of the earlier job")
+    await sweep(folder, buckets)
+    another = Folder()
+    another.write("out/model/a", b"new")
+    await sweep(another, buckets, end=KILLED)
+    assert check(buckets) == 0
+
+
+@in_stepped_time
+async def test_nothing_is_stored_twice():
+    folder, buckets = Folder(), await buckets_of()
+    folder.write("out/model/a", b"1")
+    await sweep(folder, buckets)
+    before = dict(buckets.objects["b"])
+    await sweep(folder, buckets)
+    assert buckets.objects["b"] == before
+
+
+@in_stepped_time
+async def test_a_file_that_changes_while_read_is_not_stored_nor_its_folder_complete_nor_the_end_reached():
+    folder, buckets = Folder(), await buckets_of()
+    folder.write("out/model/still", b"1")
+    folder.write("out/model/moving", b"2")
+    folder.moving.add("out/model/moving")
+    with pytest.raises(Unavailable, match="changed while it was stored"):
         await sweep(folder, buckets)
-        assert check(buckets) == 1
-
-    simulate(play)
-
-
-def test_a_manifest_of_an_earlier_job_goes_before_anything_below_it_is_replaced():
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        folder.write("out/model/a", b"of the earlier job")
-        await sweep(folder, buckets)
-        another = Folder()
-        another.write("out/model/a", b"new")
-        await sweep(another, buckets, end=KILLED)
-        assert check(buckets) == 0
-
-    simulate(play)
+    assert set(objects(buckets)) == {"out/model/still"}
+    folder.moving.clear()
+    await sweep(folder, buckets)
+    assert check(buckets) == 1
 
 
-def test_nothing_is_stored_twice():
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        folder.write("out/model/a", b"1")
-        await sweep(folder, buckets)
-        before = dict(buckets.objects["b"])
-        await sweep(folder, buckets)
-        assert buckets.objects["b"] == before
-
-    simulate(play)
-
-
-def test_a_file_that_changes_while_it_is_read_is_not_stored_nor_its_folder_complete_nor_the_end_reached():
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        folder.write("out/model/still", b"1")
-        folder.write("out/model/moving", b"2")
-        folder.moving.add("out/model/moving")
-        with pytest.raises(Unavailable, match="changed while it was stored"):
-            await sweep(folder, buckets)
-        assert set(objects(buckets)) == {"out/model/still"}
-        folder.moving.clear()
-        await sweep(folder, buckets)
-        assert check(buckets) == 1
-
-    simulate(play)
-
-
-def test_a_file_for_which_there_is_no_bucket_is_told_of_and_tried_once():
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        folder.write("x", b"1", bucket="nowhere")
-        folder.write("out/model/a", b"1")
-        committer, patience = a_committer(folder, buckets), SettlingFiles()
-        first = await committer.sweep(JOB, patience, WELL)
-        folder.files["nowhere", "x"] = b"never read"
-        second = await committer.sweep(JOB, patience, WELL)
-        assert first.faults == second.faults
-        assert "/gcs/nowhere/x" in first.storing().fault
-        assert check(buckets) == 1
-
-    simulate(play)
+@in_stepped_time
+async def test_a_file_for_which_there_is_no_bucket_is_told_of_and_tried_once():
+    folder, buckets = Folder(), await buckets_of()
+    folder.write("x", b"1", bucket="nowhere")
+    folder.write("out/model/a", b"1")
+    committer, patience = a_committer(folder, buckets), SettlingFiles()
+    first = await committer.sweep(JOB, patience, WELL)
+    folder.files["nowhere", "x"] = b"never read"
+    second = await committer.sweep(JOB, patience, WELL)
+    assert first.faults == second.faults
+    assert "/gcs/nowhere/x" in first.storing().fault
+    assert check(buckets) == 1
 
 
 @pytest.mark.parametrize("seen", [True, False])
-def test_a_bucket_that_was_removed_and_made_anew_gets_all_of_it_again(seen: bool):
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        folder.write("out/model/a", b"1")
-        folder.write("free", b"1")
-        committer, patience = a_committer(folder, buckets), SettlingFiles()
-        await committer.sweep(JOB, patience, WELL)
-        info = buckets.infos.pop("b")
-        buckets.objects.pop("b")
-        if seen:
-            assert (await committer.sweep(JOB, patience, WELL)).faults
-        await buckets.create(replace(info, created_at=at(50)))
-        folder.write("out/model/b", b"2")
-        assert not (await committer.sweep(JOB, patience, WELL)).faults
-        assert {"out/model/a", "out/model/b", "free"} < set(objects(buckets))
-        assert check(buckets) == 1
-
-    simulate(play)
+@in_stepped_time
+async def test_a_bucket_that_was_removed_and_made_anew_gets_all_of_it_again(seen: bool):
+    folder, buckets = Folder(), await buckets_of()
+    folder.write("out/model/a", b"1")
+    folder.write("free", b"1")
+    committer, patience = a_committer(folder, buckets), SettlingFiles()
+    await committer.sweep(JOB, patience, WELL)
+    info = buckets.infos.pop("b")
+    buckets.objects.pop("b")
+    if seen:
+        assert (await committer.sweep(JOB, patience, WELL)).faults
+    await buckets.create(replace(info, created_at=at(50)))
+    folder.write("out/model/b", b"2")
+    assert not (await committer.sweep(JOB, patience, WELL)).faults
+    assert {"out/model/a", "out/model/b", "free"} < set(objects(buckets))
+    assert check(buckets) == 1
 
 
-def test_a_file_beside_the_buckets_is_a_fault():
+@in_stepped_time
+async def test_a_file_beside_the_buckets_is_a_fault():
     class Beside(Folder):
         async def scan(self, job: str) -> ViewScan:
             return ViewScan(outside=("lost.bin",))
 
-    async def play() -> None:
-        tally = await sweep(Beside(), await buckets_of())
-        assert "/gcs/lost.bin: it is in no bucket." in tally.storing().fault
-
-    simulate(play)
+    tally = await sweep(Beside(), await buckets_of())
+    assert "/gcs/lost.bin: it is in no bucket." in tally.storing().fault
 
 
-def test_nothing_is_stored_or_removed_in_a_bucket_of_another_project():
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        folder.write("out/model/a", b"1")
+@in_stepped_time
+async def test_nothing_is_stored_or_removed_in_a_bucket_of_another_project():
+    folder, buckets = Folder(), await buckets_of()
+    folder.write("out/model/a", b"1")
+    await sweep(folder, buckets)
+    before = dict(buckets.objects["b"])
+    buckets.infos["b"] = replace(buckets.infos["b"], project="another")
+    intruder = Folder()
+    intruder.write("out/model/a", b"2")
+    intruder.write("free", b"2")
+    tally = await sweep(intruder, buckets)
+    assert len(tally.faults) == 2
+    assert "another project" in tally.faults[0]
+    assert buckets.objects["b"] == before
+
+
+@in_stepped_time
+async def test_a_full_disk_is_waited_for():
+    folder, buckets = Folder(), await buckets_of()
+    folder.write("out/model/a", b"1")
+    bucket = buckets.open("b")
+
+    class FullBuckets(Mortal):
+        def open(self, bucket: str) -> "FullBucket":  # type: ignore[override]
+            return FullBucket(bucket, self)
+
+    class FullBucket(MortalBucket):
+        async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
+            raise DiskFull
+
+    full = FullBuckets(SteppedClock())
+    full.infos, full.objects = buckets.infos, buckets.objects
+    with pytest.raises(DiskFull):
+        await sweep(folder, full)
+    await sweep(folder, buckets)
+    assert (await bucket.get("out/model/a")).size == 1
+
+
+@in_stepped_time
+async def test_a_checkpoint_that_may_be_half_written_is_named():
+    folder, buckets = Folder(), await buckets_of()
+    for name in ("model/m", "checkpoints/1/a", "checkpoints/1/b"):
+        folder.write(f"out/{name}", b"1")
+    killed = Writers(ended=[EndedWriter(T0, well=False)])
+    assert (await sweep(folder, buckets, replace(killed, alive=True))).cut_off == ()
+    tally = await sweep(folder, buckets, killed)
+    assert tally.storing().message == (
+        "1 file with 1 bytes stored in gs://b. Not stored, because a program may have been killed or "
+        "have failed while it wrote it: /gcs/b/out/checkpoints/1/."
+    )
+
+
+@in_stepped_time
+async def test_a_checkpoint_that_is_being_removed_is_not_complete_any_more():
+    folder, buckets = Folder(), await buckets_of()
+    for name in "abc":
+        folder.write(f"out/checkpoints/1/{name}", b"1")
+    committer, patience = a_committer(folder, buckets), SettlingFiles()
+    await committer.sweep(JOB, patience, WELL)
+    assert await newest_checkpoint(buckets, "shed", "gs://b/out") == "gs://b/out/checkpoints/1/"
+    del folder.files["b", "out/checkpoints/1/a"]
+    await committer.sweep(JOB, patience, KILLED)
+    assert check(buckets) == 0
+    assert await newest_checkpoint(buckets, "shed", "gs://b/out") == ""
+    folder.files.clear()
+    await committer.sweep(JOB, patience, KILLED)
+    assert not objects(buckets)
+
+
+@in_stepped_time
+async def test_the_newest_checkpoint_is_the_last_whose_files_are_all_what_its_manifest_says():
+    folder, buckets = Folder(), await buckets_of()
+    for step in ("9", "10", "11"):
+        folder.write(f"out/checkpoints/{step}/w", step.encode())
         await sweep(folder, buckets)
-        before = dict(buckets.objects["b"])
-        buckets.infos["b"] = replace(buckets.infos["b"], project="another")
-        intruder = Folder()
-        intruder.write("out/model/a", b"2")
-        intruder.write("free", b"2")
-        tally = await sweep(intruder, buckets)
-        assert len(tally.faults) == 2
-        assert "another project" in tally.faults[0]
-        assert buckets.objects["b"] == before
-
-    simulate(play)
+    assert await newest_checkpoint(buckets, "shed", "gs://b/out/") == "gs://b/out/checkpoints/11/"
+    del buckets.objects["b"]["out/checkpoints/11/w"]
+    assert await newest_checkpoint(buckets, "shed", "gs://b/out") == "gs://b/out/checkpoints/10/"
+    del buckets.objects["b"][f"out/checkpoints/10/{MANIFEST}"]
+    assert await newest_checkpoint(buckets, "shed", "gs://b/out") == "gs://b/out/checkpoints/9/"
 
 
-def test_a_full_disk_is_waited_for():
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        folder.write("out/model/a", b"1")
-        bucket = buckets.open("b")
+@in_stepped_time
+async def test_checkpoints_that_are_plain_files_are_one_folder_to_go_on_from():
+    folder, buckets = Folder(), await buckets_of()
+    folder.write("out/checkpoints/epoch-1.pt", b"1")
+    await sweep(folder, buckets)
+    assert await newest_checkpoint(buckets, "shed", "gs://b/out") == "gs://b/out/checkpoints/"
 
-        class FullBuckets(Mortal):
-            def open(self, bucket: str) -> "FullBucket":  # type: ignore[override]
-                return FullBucket(bucket, self)
 
-        class FullBucket(MortalBucket):
-            async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
-                raise DiskFull
+@in_stepped_time
+async def test_without_a_bucket_there_is_no_checkpoint():
+    buckets = await buckets_of()
+    assert await newest_checkpoint(buckets, "shed", "gs://nowhere/out") == ""
+    assert await newest_checkpoint(buckets, "shed", "") == ""
+    with pytest.raises(NotFound):
+        await buckets.get("nowhere")
 
-        full = FullBuckets(SteppedClock())
-        full.infos, full.objects = buckets.infos, buckets.objects
-        with pytest.raises(DiskFull):
-            await sweep(folder, full)
+
+@in_stepped_time
+async def test_what_is_committed_is_told_by_its_manifests_the_newest_checkpoint_first():
+    folder, buckets = Folder(), await buckets_of()
+    for step in ("9", "10"):
+        folder.write(f"out/checkpoints/{step}/w", step.encode())
         await sweep(folder, buckets)
-        assert (await bucket.get("out/model/a")).size == 1
-
-    simulate(play)
-
-
-def test_a_checkpoint_that_may_be_half_written_is_named():
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        for name in ("model/m", "checkpoints/1/a", "checkpoints/1/b"):
-            folder.write(f"out/{name}", b"1")
-        killed = Writers(ended=[EndedWriter(T0, well=False)])
-        assert (await sweep(folder, buckets, replace(killed, alive=True))).cut_off == ()
-        tally = await sweep(folder, buckets, killed)
-        assert tally.storing().message == (
-            "1 file with 1 bytes stored in gs://b. Not stored, because a program may have been killed or "
-            "have failed while it wrote it: /gcs/b/out/checkpoints/1/."
-        )
-
-    simulate(play)
+    folder.write("out/model/a", b"1")
+    await sweep(folder, buckets)
+    committed = await committed_outputs(buckets, "shed", "gs://b/out")
+    assert [unit.uri for unit in committed.checkpoints] == [
+        "gs://b/out/checkpoints/10/",
+        "gs://b/out/checkpoints/9/",
+    ]
+    assert committed.model is not None
+    assert committed.model.uri == "gs://b/out/model/"
+    del buckets.objects["b"][f"out/model/{MANIFEST}"]
+    assert (await committed_outputs(buckets, "shed", "gs://b/out")).model is None
+    assert await committed_outputs(buckets, "shed", "") == CommittedOutputs()
 
 
-def test_a_checkpoint_that_is_being_removed_is_not_complete_any_more():
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        for name in "abc":
-            folder.write(f"out/checkpoints/1/{name}", b"1")
-        committer, patience = a_committer(folder, buckets), SettlingFiles()
-        await committer.sweep(JOB, patience, WELL)
-        assert await newest_checkpoint(buckets, "shed", "gs://b/out") == "gs://b/out/checkpoints/1/"
-        del folder.files["b", "out/checkpoints/1/a"]
-        await committer.sweep(JOB, patience, KILLED)
-        assert check(buckets) == 0
-        assert await newest_checkpoint(buckets, "shed", "gs://b/out") == ""
-        folder.files.clear()
-        await committer.sweep(JOB, patience, KILLED)
-        assert not objects(buckets)
-
-    simulate(play)
-
-
-def test_the_newest_checkpoint_is_the_last_whose_files_are_all_what_its_manifest_says():
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        for step in ("9", "10", "11"):
-            folder.write(f"out/checkpoints/{step}/w", step.encode())
-            await sweep(folder, buckets)
-        assert await newest_checkpoint(buckets, "shed", "gs://b/out/") == "gs://b/out/checkpoints/11/"
-        del buckets.objects["b"]["out/checkpoints/11/w"]
-        assert await newest_checkpoint(buckets, "shed", "gs://b/out") == "gs://b/out/checkpoints/10/"
-        del buckets.objects["b"][f"out/checkpoints/10/{MANIFEST}"]
-        assert await newest_checkpoint(buckets, "shed", "gs://b/out") == "gs://b/out/checkpoints/9/"
-
-    simulate(play)
-
-
-def test_checkpoints_that_are_plain_files_are_one_folder_to_go_on_from():
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        folder.write("out/checkpoints/epoch-1.pt", b"1")
-        await sweep(folder, buckets)
-        assert await newest_checkpoint(buckets, "shed", "gs://b/out") == "gs://b/out/checkpoints/"
-
-    simulate(play)
-
-
-def test_without_a_bucket_there_is_no_checkpoint():
-    async def play() -> None:
-        buckets = await buckets_of()
-        assert await newest_checkpoint(buckets, "shed", "gs://nowhere/out") == ""
-        assert await newest_checkpoint(buckets, "shed", "") == ""
-        with pytest.raises(NotFound):
-            await buckets.get("nowhere")
-
-    simulate(play)
-
-
-def test_what_is_committed_is_told_by_its_manifests_the_newest_checkpoint_first():
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        for step in ("9", "10"):
-            folder.write(f"out/checkpoints/{step}/w", step.encode())
-            await sweep(folder, buckets)
-        folder.write("out/model/a", b"1")
-        await sweep(folder, buckets)
-        committed = await committed_outputs(buckets, "shed", "gs://b/out")
-        assert [unit.uri for unit in committed.checkpoints] == [
-            "gs://b/out/checkpoints/10/",
-            "gs://b/out/checkpoints/9/",
-        ]
-        assert committed.model is not None
-        assert committed.model.uri == "gs://b/out/model/"
-        del buckets.objects["b"][f"out/model/{MANIFEST}"]
-        assert (await committed_outputs(buckets, "shed", "gs://b/out")).model is None
-        assert await committed_outputs(buckets, "shed", "") == CommittedOutputs()
-
-    simulate(play)
-
-
-def test_of_a_bucket_of_another_project_nothing_is_told_that_is_not_told_of_none():
-    async def play() -> None:
-        folder, buckets = Folder(), await buckets_of()
-        folder.write("out/checkpoints/1/w", b"1")
-        await sweep(folder, buckets)
-        assert await newest_checkpoint(buckets, "other", "gs://b/out") == ""
-        told = set[str]()
-        for name in ("b", "nowhere"):
-            with pytest.raises(NotFound) as refused:
-                await committed_outputs(buckets, "other", f"gs://{name}/out")
-            told.add(refused.value.message.replace(f"bucket {name}.", "bucket."))
-        assert told == {"Project 'other' has no bucket."}
-
-    simulate(play)
+@in_stepped_time
+async def test_of_a_bucket_of_another_project_nothing_is_told_that_is_not_told_of_none():
+    folder, buckets = Folder(), await buckets_of()
+    folder.write("out/checkpoints/1/w", b"1")
+    await sweep(folder, buckets)
+    assert await newest_checkpoint(buckets, "other", "gs://b/out") == ""
+    told = set[str]()
+    for name in ("b", "nowhere"):
+        with pytest.raises(NotFound) as refused:
+            await committed_outputs(buckets, "other", f"gs://{name}/out")
+        told.add(refused.value.message.replace(f"bucket {name}.", "bucket."))
+    assert told == {"Project 'other' has no bucket."}

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from tests.builders import a_node, at
 from tests.shares import a_job_of, started
 from tests.unit.control.engine import Engine
-from tests.unit.control.stepped import SteppedClock, simulate
+from tests.unit.control.stepped import SteppedClock, in_stepped_time
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.event import Reason
 from trainshed.core.jobs.job import Job, Outcome, Requeue
@@ -42,39 +42,36 @@ async def load(engine: Engine, id: str) -> Job:
     return job
 
 
-def test_a_cycle_is_due_when_a_pause_ends_and_says_why_the_job_waits():
-    async def play() -> None:
-        engine = an_engine()
+@in_stepped_time
+async def test_a_cycle_is_due_when_a_pause_ends_and_says_why_the_job_waits():
+    engine = an_engine()
+    await insert_paused(engine)
+    assert await engine.scheduler.cycle() == at(60)
+    waiting = engine.scheduler.reason("1")
+    assert waiting is not None and waiting.reason is Reason.PAUSES
+    await asyncio.sleep(60)
+    assert await engine.scheduler.cycle() == at(90)
+    assert (await load(engine, "1")).status.admission is None
+    await asyncio.sleep(30)
+    await engine.scheduler.cycle()
+    assert (await load(engine, "1")).status.admission is not None
+
+
+@in_stepped_time
+async def test_the_pause_ends_when_a_checkpoint_of_the_run_is_stored_after_all():
+    for stored_at, is_admitted in ((at(-1), True), (at(-601), False), (Unavailable("away"), False)):
+        engine = an_engine(stored_at)
         await insert_paused(engine)
-        assert await engine.scheduler.cycle() == at(60)
-        waiting = engine.scheduler.reason("1")
-        assert waiting is not None and waiting.reason is Reason.PAUSES
-        await asyncio.sleep(60)
-        assert await engine.scheduler.cycle() == at(90)
-        assert (await load(engine, "1")).status.admission is None
-        await asyncio.sleep(30)
         await engine.scheduler.cycle()
-        assert (await load(engine, "1")).status.admission is not None
-
-    simulate(play)
-
-
-def test_the_pause_ends_when_a_checkpoint_of_the_run_is_stored_after_all():
-    async def play() -> None:
-        for stored_at, is_admitted in ((at(-1), True), (at(-601), False), (Unavailable("away"), False)):
-            engine = an_engine(stored_at)
-            await insert_paused(engine)
-            await engine.scheduler.cycle()
-            await engine.scheduler.cycle()
-            status = (await load(engine, "1")).status
-            assert (status.admission is not None) is is_admitted
-            assert status.requeue is not None
-            assert (status.requeue.in_vain == 0) is is_admitted
-
-    simulate(play)
+        await engine.scheduler.cycle()
+        status = (await load(engine, "1")).status
+        assert (status.admission is not None) is is_admitted
+        assert status.requeue is not None
+        assert (status.requeue.in_vain == 0) is is_admitted
 
 
-def test_what_a_stopped_job_loses_is_written_with_the_decision_to_stop_it():
+@in_stepped_time
+async def test_what_a_stopped_job_loses_is_written_with_the_decision_to_stop_it():
     async def lost(stored_at: datetime | TrainshedError | None) -> timedelta | None:
         engine = an_engine(stored_at)
         spot = started(a_job_of("a", "spot", 8, spot=True))
@@ -86,10 +83,7 @@ def test_what_a_stopped_job_loses_is_written_with_the_decision_to_stop_it():
         assert closing is not None and closing.outcome is Outcome.PREEMPTED
         return closing.lost
 
-    async def play() -> None:
-        assert await lost(None) == at(0) - at(-600)
-        assert await lost(at(-10)) == at(0) - at(-10)
-        assert await lost(at(-900)) == at(0) - at(-600)
-        assert await lost(Unavailable("the bucket does not answer")) is None
-
-    simulate(play)
+    assert await lost(None) == at(0) - at(-600)
+    assert await lost(at(-10)) == at(0) - at(-10)
+    assert await lost(at(-900)) == at(0) - at(-600)
+    assert await lost(Unavailable("the bucket does not answer")) is None

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from tests.builders import at
-from tests.unit.control.stepped import SteppedClock, simulate
+from tests.unit.control.stepped import SteppedClock, in_stepped_time, simulate
 from trainshed.control.queue import MOST_BACKOFF, MOST_FLIGHTS, WorkQueue
 from trainshed.core.errors import Unavailable
 
@@ -40,14 +40,12 @@ class Flights:
         return [time for flown, time in self.log if flown == key]
 
 
-def test_a_hint_makes_a_key_fly_once():
-    async def play() -> None:
-        flights = Flights()
-        flights.queue.hint("a")
-        await asyncio.sleep(10)
-        assert flights.log == [("a", 0)]
-
-    simulate(play)
+@in_stepped_time
+async def test_a_hint_makes_a_key_fly_once():
+    flights = Flights()
+    flights.queue.hint("a")
+    await asyncio.sleep(10)
+    assert flights.log == [("a", 0)]
 
 
 def test_a_hint_that_comes_before_the_work_is_known_is_not_lost(caplog: pytest.LogCaptureFixture):
@@ -64,129 +62,109 @@ def test_a_hint_that_comes_before_the_work_is_known_is_not_lost(caplog: pytest.L
         simulate(play)
 
 
-def test_hints_for_a_key_in_flight_make_it_fly_once_more_and_only_after_it_landed():
-    async def play() -> None:
-        flights = Flights(takes=1)
+@in_stepped_time
+async def test_hints_for_a_key_in_flight_make_it_fly_once_more_and_only_after_it_landed():
+    flights = Flights(takes=1)
+    flights.queue.hint("a")
+    for _ in range(5):
+        await asyncio.sleep(0.1)
         flights.queue.hint("a")
-        for _ in range(5):
-            await asyncio.sleep(0.1)
-            flights.queue.hint("a")
-        await asyncio.sleep(10)
-        assert flights.times() == [0, 1]
-
-    simulate(play)
+    await asyncio.sleep(10)
+    assert flights.times() == [0, 1]
 
 
-def test_different_keys_fly_at_the_same_time():
-    async def play() -> None:
-        flights = Flights(takes=1)
-        for key in "abc":
-            flights.queue.hint(key)
-        await asyncio.sleep(0.5)
-        assert sorted(flights.flying) == ["a", "b", "c"]
-
-    simulate(play)
+@in_stepped_time
+async def test_different_keys_fly_at_the_same_time():
+    flights = Flights(takes=1)
+    for key in "abc":
+        flights.queue.hint(key)
+    await asyncio.sleep(0.5)
+    assert sorted(flights.flying) == ["a", "b", "c"]
 
 
-def test_no_more_than_so_many_fly_at_once_and_all_get_their_turn_oldest_first():
-    async def play() -> None:
-        flights = Flights(takes=1)
-        keys = [f"{n:03d}" for n in range(MOST_FLIGHTS + 5)]
-        for key in keys:
-            flights.queue.hint(key)
-        await asyncio.sleep(10)
-        assert flights.most == MOST_FLIGHTS
-        assert [key for key, _ in flights.log] == keys
-
-    simulate(play)
+@in_stepped_time
+async def test_no_more_than_so_many_fly_at_once_and_all_get_their_turn_oldest_first():
+    flights = Flights(takes=1)
+    keys = [f"{n:03d}" for n in range(MOST_FLIGHTS + 5)]
+    for key in keys:
+        flights.queue.hint(key)
+    await asyncio.sleep(10)
+    assert flights.most == MOST_FLIGHTS
+    assert [key for key, _ in flights.log] == keys
 
 
-def test_work_that_asks_to_be_looked_at_again_is_then():
-    async def play() -> None:
-        flights = Flights()
+@in_stepped_time
+async def test_work_that_asks_to_be_looked_at_again_is_then():
+    flights = Flights()
 
-        async def once_more(_: str) -> datetime | None:
-            return at(5) if len(flights.log) == 1 else None
+    async def once_more(_: str) -> datetime | None:
+        return at(5) if len(flights.log) == 1 else None
 
-        flights.answer = once_more
-        flights.queue.hint("a")
-        await asyncio.sleep(100)
-        assert flights.times() == [0, 5]
-
-    simulate(play)
+    flights.answer = once_more
+    flights.queue.hint("a")
+    await asyncio.sleep(100)
+    assert flights.times() == [0, 5]
 
 
-def test_a_time_asked_for_replaces_the_one_before():
-    async def play() -> None:
-        flights = Flights()
-        flights.queue.at("a", at(5))
-        flights.queue.at("a", at(7))
-        await asyncio.sleep(100)
-        assert flights.times() == [7]
-
-    simulate(play)
+@in_stepped_time
+async def test_a_time_asked_for_replaces_the_one_before():
+    flights = Flights()
+    flights.queue.at("a", at(5))
+    flights.queue.at("a", at(7))
+    await asyncio.sleep(100)
+    assert flights.times() == [7]
 
 
-def test_many_who_ask_for_a_look_within_a_time_get_one():
-    async def play() -> None:
-        flights = Flights()
-        for _ in range(5):
-            flights.queue.within("a", 2)
-            await asyncio.sleep(0.1)
-        await asyncio.sleep(10)
-        assert flights.times() == [2]
-
-    simulate(play)
-
-
-def test_a_look_within_a_time_comes_before_a_later_one_and_after_an_earlier():
-    async def play() -> None:
-        flights = Flights()
-        flights.queue.at("a", at(5))
+@in_stepped_time
+async def test_many_who_ask_for_a_look_within_a_time_get_one():
+    flights = Flights()
+    for _ in range(5):
         flights.queue.within("a", 2)
-        flights.queue.at("b", at(1))
-        flights.queue.within("b", 2)
-        await asyncio.sleep(10)
-        assert (flights.times("a"), flights.times("b")) == ([2], [1])
-
-    simulate(play)
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(10)
+    assert flights.times() == [2]
 
 
-def test_a_look_asked_for_while_one_goes_on_is_not_lost():
-    async def play() -> None:
-        flights = Flights(takes=1)
-        flights.queue.hint("a")
-        await asyncio.sleep(0.5)
-        flights.queue.within("a", 2)
-        await asyncio.sleep(10)
-        assert flights.times() == [0, 1]
-
-    simulate(play)
-
-
-def test_a_time_in_the_past_is_now():
-    async def play() -> None:
-        flights = Flights()
-        flights.queue.at("a", at(-5))
-        await asyncio.sleep(1)
-        assert flights.times() == [0]
-
-    simulate(play)
+@in_stepped_time
+async def test_a_look_within_a_time_comes_before_a_later_one_and_after_an_earlier():
+    flights = Flights()
+    flights.queue.at("a", at(5))
+    flights.queue.within("a", 2)
+    flights.queue.at("b", at(1))
+    flights.queue.within("b", 2)
+    await asyncio.sleep(10)
+    assert (flights.times("a"), flights.times("b")) == ([2], [1])
 
 
-def test_what_is_far_away_is_looked_at_every_hour():
-    async def play() -> None:
-        flights = Flights()
+@in_stepped_time
+async def test_a_look_asked_for_while_one_goes_on_is_not_lost():
+    flights = Flights(takes=1)
+    flights.queue.hint("a")
+    await asyncio.sleep(0.5)
+    flights.queue.within("a", 2)
+    await asyncio.sleep(10)
+    assert flights.times() == [0, 1]
 
-        async def far(_: str) -> datetime | None:
-            return at(9000)
 
-        flights.answer = far
-        flights.queue.hint("a")
-        await asyncio.sleep(8999)
-        assert flights.times() == [0, 3600, 7200]
+@in_stepped_time
+async def test_a_time_in_the_past_is_now():
+    flights = Flights()
+    flights.queue.at("a", at(-5))
+    await asyncio.sleep(1)
+    assert flights.times() == [0]
 
-    simulate(play)
+
+@in_stepped_time
+async def test_what_is_far_away_is_looked_at_every_hour():
+    flights = Flights()
+
+    async def far(_: str) -> datetime | None:
+        return at(9000)
+
+    flights.answer = far
+    flights.queue.hint("a")
+    await asyncio.sleep(8999)
+    assert flights.times() == [0, 3600, 7200]
 
 
 def test_a_failing_key_backs_off_twice_as_long_each_time_and_others_fly_on(caplog: pytest.LogCaptureFixture):
@@ -300,26 +278,24 @@ def test_what_is_not_there_is_told_in_one_line_without_a_traceback(caplog: pytes
     assert (record.levelno, record.exc_info) == (logging.WARNING, None)
 
 
-def test_closing_waits_for_what_flies_and_takes_no_more():
-    async def play() -> None:
-        flights = Flights(takes=1)
+@in_stepped_time
+async def test_closing_waits_for_what_flies_and_takes_no_more():
+    flights = Flights(takes=1)
 
-        async def again(_: str) -> datetime | None:
-            return at(2)
+    async def again(_: str) -> datetime | None:
+        return at(2)
 
-        flights.answer = again
-        flights.queue.hint("a")
-        flights.queue.at("b", at(0.5))
-        flights.queue.at("c", at(5))
-        await asyncio.sleep(0.6)
-        flights.queue.hint("a")
-        await flights.queue.close()
-        assert flights.flying == []
-        flights.queue.hint("d")
-        await asyncio.sleep(100)
-        assert flights.log == [("a", 0), ("b", 0.5)]
-
-    simulate(play)
+    flights.answer = again
+    flights.queue.hint("a")
+    flights.queue.at("b", at(0.5))
+    flights.queue.at("c", at(5))
+    await asyncio.sleep(0.6)
+    flights.queue.hint("a")
+    await flights.queue.close()
+    assert flights.flying == []
+    flights.queue.hint("d")
+    await asyncio.sleep(100)
+    assert flights.log == [("a", 0), ("b", 0.5)]
 
 
 async def test_hints_that_come_before_the_work_is_known_are_served_then():

@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import a_job, a_node, a_pool, at, cancelled, seconds
 from tests.unit.control.engine import Engine
-from tests.unit.control.stepped import SteppedClock, simulate
+from tests.unit.control.stepped import SteppedClock, in_stepped_time, simulate
 from trainshed.control import scheduler as scheduler_module
 from trainshed.control.scheduler import MOST_LOOKS
 from trainshed.core.jobs.job import Job, JobState, Scheduling
@@ -156,28 +156,26 @@ def test_a_tick_looks_only_at_jobs_that_hold_something_and_at_the_queue_once():
     assert flights(20) == flights(400)
 
 
-def test_of_many_that_are_being_prepared_a_cycle_looks_at_some_and_all_are_ready_soon_after():
-    async def play() -> None:
-        engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(cpus=1000, memory=10**15),)))
-        engine.scheduler.hint_job = lambda _: None
-        runtimes = engine.backend.machine.runtimes
-        runtimes.unmade.add(MADE)
-        for number in range(3 * MOST_LOOKS):
-            pool = replace(a_pool(cpus=1), image=MADE)
-            await engine.store.insert(a_job(pool, id=f"{number:06d}", created_at=at(number)), ())
+@in_stepped_time
+async def test_of_many_that_are_being_prepared_a_cycle_looks_at_some_and_all_are_ready_soon_after():
+    engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(cpus=1000, memory=10**15),)))
+    engine.scheduler.hint_job = lambda _: None
+    runtimes = engine.backend.machine.runtimes
+    runtimes.unmade.add(MADE)
+    for number in range(3 * MOST_LOOKS):
+        pool = replace(a_pool(cpus=1), image=MADE)
+        await engine.store.insert(a_job(pool, id=f"{number:06d}", created_at=at(number)), ())
+    await engine.scheduler.cycle()
+    with pytest.MonkeyPatch.context() as patch:
+        asked: list[str] = []
+        prepare = engine.backend.prepare
+        patch.setattr(
+            engine.backend, "prepare", lambda spec, job="": (asked.append(job), prepare(spec, job))[1]
+        )
         await engine.scheduler.cycle()
-        with pytest.MonkeyPatch.context() as patch:
-            asked: list[str] = []
-            prepare = engine.backend.prepare
-            patch.setattr(
-                engine.backend, "prepare", lambda spec, job="": (asked.append(job), prepare(spec, job))[1]
-            )
-            await engine.scheduler.cycle()
-            assert len(asked) == len(set(asked)) == MOST_LOOKS
-        runtimes.make(MADE)  # nobody is hinted: the loop over jobs stands still
-        engine.schedule_queue.hint("cycle")
-        await asyncio.sleep(1)
-        states = {job.status.state for job in await engine.store.active()}
-        assert states == {JobState.PENDING}
-
-    simulate(play)
+        assert len(asked) == len(set(asked)) == MOST_LOOKS
+    runtimes.make(MADE)  # nobody is hinted: the loop over jobs stands still
+    engine.schedule_queue.hint("cycle")
+    await asyncio.sleep(1)
+    states = {job.status.state for job in await engine.store.active()}
+    assert states == {JobState.PENDING}

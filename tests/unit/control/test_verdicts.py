@@ -19,7 +19,7 @@ from tests.builders import (
     with_replica,
 )
 from tests.unit.control.engine import Engine, NoLogs
-from tests.unit.control.stepped import SteppedClock, simulate
+from tests.unit.control.stepped import SteppedClock, in_stepped_time
 from trainshed.control.verdicts import Reporter
 from trainshed.core.errors import Unavailable
 from trainshed.core.event import Reason
@@ -160,21 +160,19 @@ async def test_a_job_that_never_began_has_a_verdict_too():
     assert logs.asked == []
 
 
-def test_the_end_and_its_verdict_are_written_together():
-    async def play() -> None:
-        engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(),)))
-        engine.loop.logs = ToldLogs(told={"workerpool0-0": RAISED})
-        engine.loop.rules = load_rules
-        rung: list[Job] = []
-        engine.loop.ring = rung.append
-        job = await engine.store.insert(admitted(a_job(replace(a_pool(), command=("exit", "1")))), ())
-        await engine.loop.turn(job.id)
-        (last,) = (one for one in rung if one.is_final)
-        assert last.status.failure is not None
-        assert last.status.failure.verdict is not None
-        assert last.status.failure.verdict.cause is Cause.USER_EXCEPTION
-
-    simulate(play)
+@in_stepped_time
+async def test_the_end_and_its_verdict_are_written_together():
+    engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(),)))
+    engine.loop.logs = ToldLogs(told={"workerpool0-0": RAISED})
+    engine.loop.rules = load_rules
+    rung: list[Job] = []
+    engine.loop.ring = rung.append
+    job = await engine.store.insert(admitted(a_job(replace(a_pool(), command=("exit", "1")))), ())
+    await engine.loop.turn(job.id)
+    (last,) = (one for one in rung if one.is_final)
+    assert last.status.failure is not None
+    assert last.status.failure.verdict is not None
+    assert last.status.failure.verdict.cause is Cause.USER_EXCEPTION
 
 
 async def test_of_outputs_that_were_lost_the_programs_last_words_say_nothing():
