@@ -358,9 +358,7 @@ class ShareStore(Protocol):
         """As they are set now; None: they are not."""
         ...
 
-    def put(
-        self, document: Mapping[str, object], check: Callable[[ShareTree | None], None] = lambda _: None
-    ) -> None:
+    def put(self, document: Mapping[str, object], check: Callable[[ShareTree | None], None]) -> None:
         """Shares as the file has them; an empty one removes them. Raises Invalid with every violation.
 
         `check` gets them before they are kept, and raises Invalid for those that cannot be.

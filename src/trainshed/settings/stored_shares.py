@@ -34,9 +34,7 @@ class StoredShares:
     def __call__(self) -> ShareTree | None:
         return self._tree
 
-    def put(
-        self, document: Mapping[str, object], check: Callable[[ShareTree | None], None] = lambda _: None
-    ) -> None:
+    def put(self, document: Mapping[str, object], check: Callable[[ShareTree | None], None]) -> None:
         tree = self._read(document)
         check(tree)
         try:

@@ -8,11 +8,12 @@ from trainshed.settings.stored_shares import StoredShares
 def test_shares_of_the_root_alone_are_kept_and_an_empty_document_removes_them(tmp_path: Path):
     path = tmp_path / "shares.json"
     stored = StoredShares(path, {})
-    stored.put({"share": {"root": {"budget": 100}}})
+    checked = list[object]()
+    stored.put({"share": {"root": {"budget": 100}}}, checked.append)
     for shares in (stored, StoredShares(path, {})):
         tree = shares()
         assert tree is not None
         assert tree.budgets == {"root": 100}
-    stored.put({"share": {}})
-    assert stored() is None
+    stored.put({"share": {}}, checked.append)
+    assert stored() is None and checked[-1] is None
     assert not path.exists()
