@@ -1,12 +1,18 @@
 """Shares for tests, ready made: name only what the test is about."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from tests.builders import T0, a_job, a_pool, admitted, seconds
 from trainshed.core.jobs.job import Job, Scheduling
+from trainshed.core.queue.admit import Cycle
 from trainshed.core.queue.fleet import Admission
+from trainshed.core.queue.preempt import ClaimChoice, Preemption
 from trainshed.core.queue.share import Share, ShareTree, share_tree
+
+NOTHING: Mapping[str, timedelta] = MappingProxyType({})
 
 
 def a_share(
@@ -54,6 +60,12 @@ def a_job_of(
         scheduling=Scheduling(priority=priority, timeout=seconds(timeout), strategy="SPOT" if spot else ""),
     )
     return replace(job, project=project, submitter=user)
+
+
+def claims_of(cycle: Cycle, lost: Mapping[str, timedelta] = NOTHING) -> tuple[Preemption, ...]:
+    choice = ClaimChoice.of(cycle)
+    assert choice is not None
+    return choice.claims(lost)
 
 
 def started(job: Job) -> Job:

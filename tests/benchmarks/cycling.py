@@ -17,7 +17,7 @@ from tests.benchmarks.simulated import SimulatedScheduler
 from tests.benchmarks.trace import BEGIN, TraceJob, nodes_of, trace, tree_of
 from trainshed.core.queue.fleet import Admission
 from trainshed.core.queue.place import Room, needs
-from trainshed.core.queue.preempt import candidates, preemptions
+from trainshed.core.queue.preempt import ClaimChoice
 
 WAITING = 10_000
 NODES = 1_000
@@ -60,8 +60,8 @@ def cycles(waiting: int, nodes: int, number: int, *, shared: bool) -> list[float
             scheduler.submit(coming.pop().job)
         began = time.process_time()
         cycle, chosen = scheduler.decide(now)
-        if candidates(cycle):
-            preemptions(cycle, {})
+        if (choice := ClaimChoice.of(cycle)) is not None and choice.candidates():
+            choice.claims({})
         times.append(time.process_time() - began)
         for job, admission in chosen:
             scheduler.start(job, admission, now)

@@ -1,7 +1,7 @@
 """SimulatedScheduler: scheduling cycles over jobs in memory, with no store, no backend and no clock.
 
 `cycling.py` measures its cycles, and `replay.py` plays a trace with it. All decisions are those of the core:
-it calls `Cycle` and `preemptions` in the order in which `control/scheduler.py` does, and keeps what they say.
+it calls `Cycle` and `ClaimChoice` in the order in which `control/scheduler.py` does, and keeps what they say.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,7 +12,7 @@ from trainshed.core.jobs.job import Closing, Job, JobState, Outcome, Status
 from trainshed.core.jobs.pause import requeue_of
 from trainshed.core.queue.admit import Cycle
 from trainshed.core.queue.fleet import Admission, Claim, Fit, Node
-from trainshed.core.queue.preempt import candidates, preemptions
+from trainshed.core.queue.preempt import ClaimChoice
 from trainshed.core.queue.share import ShareTree
 from trainshed.core.queue.snapshot import Holdings, Snapshot, snapshot_of
 from trainshed.core.queue.waiting_jobs import WaitingJobs
@@ -87,8 +87,10 @@ class SimulatedScheduler:
 
     async def _preempt(self, cycle: Cycle, losses: Losses, now: datetime) -> list[Job]:
         stopping: list[Job] = []
-        able = [self.running[id] for id in candidates(cycle) if id in self.running]
-        for claim in preemptions(cycle, await losses(able, now)) if able else ():
+        if (choice := ClaimChoice.of(cycle)) is None:
+            return stopping
+        able = [self.running[id] for id in choice.candidates() if id in self.running]
+        for claim in choice.claims(await losses(able, now)) if able else ():
             victims = [self.running[item.job] for item in claim.victims]
             names = tuple((victim.id, victim.status.attempt) for victim in victims)
             stored = Claim(placements=claim.placements, victims=names, claimed_at=now)

@@ -6,11 +6,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.builders import T0, a_node, a_pool, at
-from tests.shares import a_job_of, a_share, a_tree
+from tests.shares import a_job_of, a_share, a_tree, claims_of
 from trainshed.core.jobs.job import Closing, Job, JobState, Outcome
 from trainshed.core.queue.admit import Cycle
 from trainshed.core.queue.fleet import Claim, Fit, Node
-from trainshed.core.queue.preempt import preemptions
 from trainshed.core.queue.share import Share, ShareTree, share_tree
 from trainshed.core.queue.share_use import ShareUse
 from trainshed.core.queue.snapshot import Snapshot, held_by, is_waiting, snapshot_of
@@ -144,7 +143,7 @@ class World:
         for id, mark in cycle.snapshot.earmarks.items():
             if not mark.awaited:
                 self._write(id, claim=None)  # who has started needs none, and who could not loses it
-        for claim in preemptions(cycle, {}):
+        for claim in claims_of(cycle):
             victims = tuple((item.job, self.jobs[item.job].status.attempt) for item in claim.victims)
             stored = Claim(placements=claim.placements, victims=victims, claimed_at=self.now)
             self._write(claim.job.id, claim=stored)

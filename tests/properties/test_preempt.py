@@ -14,7 +14,7 @@ from trainshed.core.queue.admit import Cycle
 from trainshed.core.queue.fleet import Fit, Node
 from trainshed.core.queue.guarantee import Standing
 from trainshed.core.queue.place import needs
-from trainshed.core.queue.preempt import candidates, preemptions
+from trainshed.core.queue.preempt import ClaimChoice
 from trainshed.core.queue.share import ShareTree
 from trainshed.core.queue.share_use import Bound, ShareUse
 from trainshed.core.queue.snapshot import Holdings, is_waiting, snapshot_of
@@ -193,8 +193,10 @@ def test_what_is_kept_from_cycle_to_cycle_changes_no_decision(
             assert [one.answer(job) for job in one.walk(kept)] == [
                 other.answer(job) for job in other.walk(anew)
             ]
-            assert candidates(one) == candidates(other)
-            assert preemptions(one, {}) == preemptions(other, {})
+            choices = ClaimChoice.of(one), ClaimChoice.of(other)
+            assert choices[0] is not None and choices[1] is not None
+            assert choices[0].candidates() == choices[1].candidates()
+            assert choices[0].claims({}) == choices[1].claims({})
             world.cycle()
 
 

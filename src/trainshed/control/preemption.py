@@ -19,7 +19,7 @@ from trainshed.core.ports import Store
 from trainshed.core.queue.admit import Cycle
 from trainshed.core.queue.fleet import Claim
 from trainshed.core.queue.guarantee import Standing
-from trainshed.core.queue.preempt import Preemption, candidates, preemptions
+from trainshed.core.queue.preempt import ClaimChoice, Preemption
 from trainshed.core.queue.refusal import UNNAMED
 
 MOST_ASKED = 50  # jobs whose last checkpoint is looked for
@@ -99,10 +99,10 @@ class Preempter:
 
     async def preempt(self, cycle: Cycle, admitted: Mapping[str, Job], now: datetime) -> None:
         """Write the claims that follow from a cycle."""
-        if cycle.shares is None or not (able := candidates(cycle)):
+        if (choice := ClaimChoice.of(cycle)) is None or not (able := choice.candidates()):
             return
         lost = await losses([admitted[id] for id in able if id in admitted], now, self.checkpointed)
-        for preemption in preemptions(cycle, lost):
+        for preemption in choice.claims(lost):
             if all(item.job in admitted for item in preemption.victims):
                 await self._claim(preemption, cycle, admitted, now)
             else:

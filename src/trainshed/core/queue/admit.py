@@ -37,7 +37,6 @@ from trainshed.core.queue.share import Stake
 from trainshed.core.queue.share_cycle import ShareCycle, ShareTurns
 from trainshed.core.queue.share_use import ShareUse, capacities
 from trainshed.core.queue.snapshot import Reservation, Snapshot
-from trainshed.core.queue.takeable import RunningJobs
 from trainshed.core.queue.waiting_jobs import WaitingJobs
 
 MOST_BEHIND = 200  # how many shapes behind the head are refused before a cycle ends: bounds its cost
@@ -105,7 +104,6 @@ class Cycle:
     shares: ShareCycle | None = None  # where shares are set
     single: dict[str, Refusal] = field(default_factory=dict[str, Refusal])  # of jobs, whatever their shape
     first_refused: list[Job] = field(default_factory=list[Job])  # of each shape, where shares are set
-    running: RunningJobs | None = None  # who may be stopped, for `core/queue/preempt.py`
 
     def __post_init__(self) -> None:
         self.demands = self.queue.demands(self.snapshot.nodes, self.snapshot.fit, self.snapshot.tree)

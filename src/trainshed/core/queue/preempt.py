@@ -18,7 +18,6 @@ from itertools import chain, islice
 from trainshed.core.jobs.job import Job
 from trainshed.core.queue.admit import Cycle
 from trainshed.core.queue.fleet import Placement
-from trainshed.core.queue.guarantee import Guarantees
 from trainshed.core.queue.place import EPSILON, Amount, Room, Way, placed, total
 from trainshed.core.queue.share import Stake
 from trainshed.core.queue.share_cycle import ShareCycle
@@ -64,24 +63,53 @@ class _Machines:
         return placed(ways, self.room.copy())[1]
 
 
-def _running(cycle: Cycle, rights: Guarantees) -> RunningJobs:
-    """Without who is stopping already. Not to be changed."""
-    if cycle.running is None:
+@dataclass(slots=True)
+class ClaimChoice:
+    """Who might stop others after a cycle, and then who does. It is asked for claims once."""
+
+    cycle: Cycle
+    machines: _Machines
+    running: RunningJobs  # without who is stopping already
+    claimants: tuple[tuple[Job, tuple[JobGroup, ...]], ...]  # in their turn, and whom each might stop
+
+    @classmethod
+    def of(cls, cycle: Cycle) -> "ClaimChoice | None":
+        """None where nobody is stopped for others."""
+        if (shares := cycle.shares) is None:
+            return None
         marked = {item.job for mark in cycle.snapshot.earmarks.values() for item in mark.left}
         others = [item for item in cycle.snapshot.held if item.may_be_stopped and item.job not in marked]
-        cycle.running = RunningJobs.of(others, rights)
-    return cycle.running
+        machines, running = _once_stopped(cycle, shares), RunningJobs.of(others, shares.rights)
+        return cls(cycle, machines, running, tuple(_claimants(cycle, machines, running)))
 
+    def candidates(self) -> tuple[str, ...]:
+        """The jobs that a claim might stop."""
+        able = {id(group): group for _, groups in self.claimants for group in groups}
+        jobs = {item.job for group in able.values() for item in group.items}
+        return tuple([item.job for item in self.cycle.snapshot.held if item.job in jobs])
 
-def candidates(cycle: Cycle) -> tuple[str, ...]:
-    """The jobs that a claim of this cycle might stop."""
-    if (shares := cycle.shares) is None:
-        return ()
-    machines, able = _once_stopped(cycle, shares), dict[int, JobGroup]()
-    for _, groups in _claimants(cycle, machines, _running(cycle, shares.rights)):
-        able.update((id(group), group) for group in groups)
-    jobs = {item.job for group in able.values() for item in group.items}
-    return tuple([item.job for item in cycle.snapshot.held if item.job in jobs])
+    def claims(self, lost: Mapping[str, timedelta]) -> tuple[Preemption, ...]:
+        """The claims that follow from the cycle. `lost` is the work each running job would lose, by id."""
+        cycle, machines, decided = self.cycle, self.machines, list[Preemption]()
+        for job, _ in self.claimants:
+            stake, ways = cycle.stake_of(job), cycle.ways_of(job)
+            if (places := machines.places(ways, stake)) is not None:
+                # It starts when those have stopped that are being stopped anyway.
+                machines.take(_reservation(cycle, job, stake, places))
+                continue
+            victims = _victims(machines, self.running, lost, ways, stake)
+            if not victims:
+                continue
+            for item in victims:
+                machines.give(item)
+                self.running.remove(item)
+            places = machines.places(ways, stake)
+            assert places is not None
+            machines.take(_reservation(cycle, job, stake, places))
+            decided.append(Preemption(job, victims, places))
+            if len(decided) == MOST_CLAIMS:
+                break
+        return tuple(decided)
 
 
 def _claimants(
@@ -100,7 +128,9 @@ def _claimants(
     able = (
         (job, groups)
         for job in cycle.first_refused
-        if (groups := groups_of(cycle.stake_of(job))) and _may_be_enough(cycle.ways_of(job), free, groups)
+        if (groups := groups_of(cycle.stake_of(job)))
+        and _may_be_enough(cycle.ways_of(job), free, groups)
+        and _may_be_within_limits(cycle.stake_of(job), machines.use, groups)
     )
     return islice(able, MOST_CLAIMANTS)
 
@@ -116,32 +146,13 @@ def _may_be_enough(ways: tuple[Way, ...], free: Amount, groups: tuple[JobGroup, 
     )
 
 
-def preemptions(cycle: Cycle, lost: Mapping[str, timedelta]) -> tuple[Preemption, ...]:
-    """The claims that follow from a cycle. `lost` is the work each running job would lose, by id."""
-    shares = cycle.shares
-    if shares is None:
-        return ()
-    machines, running = _once_stopped(cycle, shares), _running(cycle, shares.rights).copy()
-    decided: list[Preemption] = []
-    for job, _ in list(_claimants(cycle, machines, running)):
-        stake, ways = cycle.stake_of(job), cycle.ways_of(job)
-        if (places := machines.places(ways, stake)) is not None:
-            # It starts when those have stopped that are being stopped anyway.
-            machines.take(_reservation(cycle, job, stake, places))
-            continue
-        victims = _victims(machines, running, lost, ways, stake)
-        if not victims:
-            continue
-        for item in victims:
-            machines.give(item)
-            running.remove(item)
-        places = machines.places(ways, stake)
-        assert places is not None
-        machines.take(_reservation(cycle, job, stake, places))
-        decided.append(Preemption(job, victims, places))
-        if len(decided) == MOST_CLAIMS:
-            break
-    return tuple(decided)
+def _may_be_within_limits(stake: Stake, use: ShareUse, groups: tuple[JobGroup, ...]) -> bool:
+    """Whether its share and its user might have so much more, once all of these are stopped."""
+    for over in use.over_limits(stake):
+        freed = sum(group.freed_of(over, use.tree) for group in groups)
+        if over.missing > freed + EPSILON:
+            return False
+    return True
 
 
 def _victims(

@@ -175,7 +175,7 @@ class ShareUse:
         """Why the job may not have what it needs now; None where it may."""
         if stake.is_spot:
             return None
-        if self.tree.bounds[stake.share] and (over := next(self._of_limits(stake), None)) is not None:
+        if self.tree.bounds[stake.share] and (over := next(self.over_limits(stake), None)) is not None:
             return over
         return None if self.tree.kept.isdisjoint(stake.amounts) else next(self._of_loans(stake), None)
 
@@ -215,7 +215,8 @@ class ShareUse:
     def _counted(self, share: str, item: str) -> float:
         return self.used.get((share, item), 0) + self.tree.past_use.get((share, item), 0)
 
-    def _of_limits(self, stake: Stake) -> Iterator[ShareShortage]:
+    def over_limits(self, stake: Stake) -> Iterator[ShareShortage]:
+        """What the limits of its share, of those above and of its user do not let it have now."""
         for name in self.tree.bounds[stake.share]:
             yield from self._over_limits(name, stake)
 

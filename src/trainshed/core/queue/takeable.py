@@ -10,8 +10,8 @@ from datetime import timedelta
 
 from trainshed.core.queue.guarantee import Alike, Guarantees, Standing
 from trainshed.core.queue.place import Amount
-from trainshed.core.queue.share import Stake
-from trainshed.core.queue.share_use import ShareUse
+from trainshed.core.queue.share import ShareTree, Stake
+from trainshed.core.queue.share_use import Bound, ShareShortage, ShareUse
 from trainshed.core.queue.snapshot import Reservation
 from trainshed.core.queue.victims import Candidate, Rank, candidate
 
@@ -27,6 +27,7 @@ class JobGroup:
     counted: frozenset[str]  # the resources that decide who may take from whom
     items: list[Reservation] = field(default_factory=list[Reservation])
     _amounts: dict[str, float] | None = None
+    _by_user: dict[tuple[str, str], float] | None = None
     _room: Amount | None = None
     _candidates: list[Candidate] | None = None
 
@@ -61,12 +62,26 @@ class JobGroup:
             self._candidates = sorted([candidate(self.rank, self.stake, item, lost) for item in self.items])
         return self._candidates
 
-    def copy(self) -> "JobGroup":
-        return JobGroup(self.stake, self.rank, self.counted, list(self.items), self._amounts, self._room)
+    def freed_of(self, short: ShareShortage, tree: ShareTree) -> float:
+        """By how much less is missing, at most, when they have all ended."""
+        if self.stake.is_spot or short.share not in tree.paths[self.stake.share]:
+            return 0
+        if short.bound is not Bound.USER:
+            return self.amounts.get(short.item, 0)
+        return self._amounts_by_user.get((short.user, short.item), 0)
+
+    @property
+    def _amounts_by_user(self) -> dict[tuple[str, str], float]:
+        if self._by_user is None:
+            self._by_user = {}
+            for stake in [item.stake for item in self.items if item.stake is not None]:
+                for name, amount in stake.amounts.items():
+                    self._by_user[stake.user, name] = self._by_user.get((stake.user, name), 0) + amount
+        return self._by_user
 
     def remove(self, item: Reservation) -> None:
         self.items.remove(item)
-        self._amounts = self._room = None
+        self._amounts = self._by_user = self._room = None
         if self._candidates is not None:
             self._candidates = [other for other in self._candidates if other.item is not item]
 
@@ -87,9 +102,6 @@ class RunningJobs:
                     group = groups[alike] = JobGroup(item.stake, rank, counted)
                 group.items.append(item)
         return cls(rights, groups)
-
-    def copy(self) -> "RunningJobs":
-        return RunningJobs(self.rights, {alike: group.copy() for alike, group in self.groups.items()})
 
     def takeable(self, claimant: Stake, use: ShareUse) -> tuple[list[JobGroup], list[JobGroup]]:
         """The groups that may be stopped for the claimant, and those that may only with others of them all.

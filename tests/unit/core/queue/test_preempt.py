@@ -4,16 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from tests.builders import T0, a_node, at, closing
-from tests.shares import a_job_of, a_share, a_tree, started
+from tests.shares import a_job_of, a_share, a_tree, claims_of, started
 from trainshed.control.preemption import standings
 from trainshed.core.event import Reason
 from trainshed.core.jobs.job import Job, Outcome
 from trainshed.core.queue.admit import Cycle
 from trainshed.core.queue.fleet import Admission, Claim, Fit, Placement
 from trainshed.core.queue.guarantee import MOST_UNFIT, Standing
-from trainshed.core.queue.preempt import candidates, preemptions
-from trainshed.core.queue.share import UNDIVIDED, ShareTree
+from trainshed.core.queue.preempt import MOST_CLAIMANTS, ClaimChoice
+from trainshed.core.queue.share import UNDIVIDED, Share, ShareTree
 from trainshed.core.queue.snapshot import snapshot_of
 from trainshed.core.queue.waiting_jobs import WaitingJobs
 
@@ -38,8 +40,9 @@ def stopped(
 ) -> dict[str, list[str]]:
     """By claimant, the jobs that are stopped for it."""
     cycle = cycle_of(tree, waiting, [started(job) for job in running])
-    chosen = preemptions(cycle, lost or {})
-    able = candidates(cycle)
+    choice = ClaimChoice.of(cycle)
+    assert choice is not None
+    able, chosen = choice.candidates(), choice.claims(lost or {})
     assert all(item.job in able for claim in chosen for item in claim.victims)
     return {claim.job.id: [item.job for item in claim.victims] for claim in chosen}
 
@@ -124,7 +127,7 @@ def test_nobody_is_stopped_where_that_would_not_be_enough():
 def test_nobody_is_stopped_for_a_job_that_starts_when_others_have_stopped_anyway():
     own, ends = started(a_job_of("b", "own", 4)), started(a_job_of("b", "ends", 3))
     active = [own, closing(ends, Outcome.CANCELLED), started(a_job_of("b", "borrows", 1))]
-    assert preemptions(cycle_of(TREE, [a_job_of("a", "1", 3)], active), {}) == ()
+    assert claims_of(cycle_of(TREE, [a_job_of("a", "1", 3)], active)) == ()
 
 
 def test_a_failed_job_that_is_kept_for_a_look_does_not_leave_soon():
@@ -135,7 +138,7 @@ def test_a_failed_job_that_is_kept_for_a_look_does_not_leave_soon():
     borrows = started(a_job_of("b", "borrows", 1, created_at=at(1)))
     for outcome, expected in ((Outcome.FAILED, ["borrows"]), (Outcome.CANCELLED, [])):
         cycle = cycle_of(TREE, [a_job_of("a", "1", 1)], [own, closing(kept, outcome), borrows])
-        assert [item.job for claim in preemptions(cycle, {}) for item in claim.victims] == expected
+        assert [item.job for claim in claims_of(cycle) for item in claim.victims] == expected
 
 
 def test_a_job_that_should_have_left_long_ago_counts_as_one_that_stays():
@@ -143,7 +146,7 @@ def test_a_job_that_should_have_left_long_ago_counts_as_one_that_stays():
     stuck = started(a_job_of("b", "stuck", 3, created_at=at(-1)))
     stuck = closing(stuck, Outcome.CANCELLED, since=at(-3600))
     borrows = started(a_job_of("b", "borrows", 1, created_at=at(1)))
-    [claim] = preemptions(cycle_of(TREE, [a_job_of("a", "1", 1)], [own, stuck, borrows]), {})
+    [claim] = claims_of(cycle_of(TREE, [a_job_of("a", "1", 1)], [own, stuck, borrows]))
     assert [item.job for item in claim.victims] == ["borrows"]
 
 
@@ -151,9 +154,9 @@ def test_a_job_between_two_attempts_is_not_stopped():
     own = started(a_job_of("b", "own", 4, created_at=at(-9)))
     retries = closing(started(a_job_of("b", "retries", 2)), Outcome.RETRY)
     other = started(a_job_of("b", "other", 2, created_at=at(-1)))
-    [claim] = preemptions(cycle_of(TREE, [a_job_of("a", "1", 2)], [own, retries, other]), {})
+    [claim] = claims_of(cycle_of(TREE, [a_job_of("a", "1", 2)], [own, retries, other]))
     assert [item.job for item in claim.victims] == ["other"]
-    assert preemptions(cycle_of(TREE, [a_job_of("a", "1", 4)], [own, retries, other]), {}) == ()
+    assert claims_of(cycle_of(TREE, [a_job_of("a", "1", 4)], [own, retries, other])) == ()
 
 
 def test_jobs_for_which_nobody_could_stop_enough_keep_no_other_from_it():
@@ -177,7 +180,7 @@ def test_a_claim_lasts_while_a_job_leaves_that_was_leaving_when_it_was_made():
     refusal = during.refusal_of(claimant)
     assert refusal is not None
     assert (refusal.reason, refusal.holders) == (Reason.WAITS_FOR_PREEMPTED, (("leaves", "job-leaves", "b"),))
-    assert preemptions(during, {}) == ()
+    assert claims_of(during) == ()
 
     later = closing(leaves, Outcome.CANCELLED, since=at(5))  # who begins to leave later is not waited for
     assert [item.job for item in cycle_of(TREE, [claimant], [own, later]).held] == ["own", "leaves"]
@@ -207,7 +210,7 @@ def test_what_is_claimed_is_given_to_nobody_else():
     claimant = replace(claimant, status=replace(claimant.status, claim=claim))
     spot = a_job_of("b", "spot", 1, spot=True)
     during = cycle_of(TREE, [claimant, spot], [own, victim])
-    assert (during.held[-1].job, preemptions(during, {})) == ("1", ())
+    assert (during.held[-1].job, claims_of(during)) == ("1", ())
     refusal = during.refusal_of(claimant)
     assert refusal is not None
     assert refusal.holders == (("victim", "job-victim", "b"),)
@@ -260,3 +263,13 @@ def test_a_share_takes_from_its_sister_what_is_its_own_and_leaves_others_alone()
         a_job_of("z", "other", 4, created_at=at(-1)),
     ]
     assert stopped([a_job_of("x", "1", 2)], running, tree=tree) == {"1": ["borrows"]}
+
+
+@pytest.mark.parametrize("share", [a_share("a", 4, borrow=0), a_share("a", 4, per_user=4)])
+def test_jobs_that_the_limits_of_their_share_hold_back_do_not_hide_who_is_behind_them(share: Share):
+    tree = a_tree(share, a_share("c", 2))
+    high, low = a_job_of("a", "high", 3, priority=9, user="ann"), a_job_of("a", "low", 1, user="ann")
+    running = [high, low, a_job_of("c", "0", 2), a_job_of("c", "spot", 2, spot=True)]
+    # There is room for each once `low` and `spot` have stopped, and its share may not have so much.
+    many = [a_job_of("a", f"{n}", 2 + n / 100, priority=1, user="ann") for n in range(2 * MOST_CLAIMANTS)]
+    assert stopped([*many, a_job_of("c", "behind", 2)], running, tree=tree) == {"behind": ["spot"]}

@@ -5,11 +5,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tests.builders import T0, a_node, a_pool
-from tests.shares import a_job_of, a_share, a_tree, started
+from tests.shares import a_job_of, a_share, a_tree, claims_of, started
 from trainshed.core.jobs.job import Job
 from trainshed.core.queue.admit import Cycle
 from trainshed.core.queue.fleet import Fit
-from trainshed.core.queue.preempt import preemptions
 from trainshed.core.queue.share import ShareTree
 from trainshed.core.queue.snapshot import snapshot_of
 from trainshed.core.queue.waiting_jobs import WaitingJobs
@@ -40,7 +39,7 @@ def stopped(
     queue = WaitingJobs([claimant], {}, tree)
     cycle = Cycle(snapshot, T0, queue)
     assert [cycle.answer(job).admission for job in cycle.walk(queue)] == [None]
-    return [item.job for claim in preemptions(cycle, lost) for item in claim.victims]
+    return [item.job for claim in claims_of(cycle, lost) for item in claim.victims]
 
 
 def a_gang_of(project: str, id: str, cpus: float, replicas: int) -> Job:
