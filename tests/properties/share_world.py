@@ -1,6 +1,8 @@
 """Random trees of shares, and random jobs of their projects."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import cycle as repeated
 from typing import Any
 
 from hypothesis import strategies as st
@@ -19,6 +21,7 @@ CPUS = 8  # of the one machine
 MACHINE = a_node(cpus=CPUS)
 NAMES = ("a", "b", "c", "d")
 amounts = st.one_of(st.none(), st.none(), st.integers(0, 4).map(float))
+graces = st.lists(st.integers(0, 3), min_size=1, max_size=8)
 
 
 @st.composite
@@ -112,10 +115,20 @@ def trees_of_two(draw: st.DrawFn) -> ShareTree:
 
 
 class World:
-    """A machine in stepped time: cycles, admissions and preemptions as the scheduler would carry them out."""
+    """A machine in stepped time: cycles, admissions and preemptions as the scheduler would carry them out.
 
-    def __init__(self, tree: ShareTree, waiting: list[Job], nodes: tuple[Node, ...] = (MACHINE,)) -> None:
+    `graces` are the numbers of cycles for which those that are stopped stay, one after the other.
+    """
+
+    def __init__(
+        self,
+        tree: ShareTree,
+        waiting: list[Job],
+        nodes: tuple[Node, ...] = (MACHINE,),
+        graces: Sequence[int] = (0,),
+    ) -> None:
         self.tree, self.now, self.nodes = tree, T0, nodes
+        self._graces, self._staying = repeated(graces), dict[str, int]()  # by job: for how many cycles more
         self.jobs = {job.id: job for job in waiting}
         self.starts: list[str] = []
         self.preempted: list[tuple[str, str]] = []  # by whom, whom
@@ -132,9 +145,11 @@ class World:
         return snapshot_of(self.jobs.values(), self.nodes, Fit.SHRINK, self.now, None, self.tree)
 
     def cycle(self) -> Cycle:
-        """One cycle. Those that are stopped are gone before the next."""
+        """One cycle. Those that are stopped are gone before the next, or when their grace is over."""
         for job in self.running:
-            if job.status.closing is not None:
+            if self._staying.get(job.id):
+                self._staying[job.id] -= 1
+            elif job.status.closing is not None:
                 status = replace(job.status, closing=None, admission=None, attempt=job.status.attempt + 1)
                 self.jobs[job.id] = replace(job, status=replace(status, state=JobState.QUEUED))
         queue = WaitingJobs(self.waiting, {}, self.tree)
@@ -150,6 +165,7 @@ class World:
             for item in claim.victims:
                 self.preempted.append((claim.job.id, item.job))
                 self._write(item.job, closing=Closing(outcome=Outcome.PREEMPTED, since=self.now))
+                self._staying[item.job] = next(self._graces)
         for job, admission in let_in:
             if admission is not None:
                 self.starts.append(job.id)
@@ -162,9 +178,9 @@ class World:
         """Cycles until nothing changes any more. A circle would never end."""
         for _ in range(20 + 4 * len(self.jobs) ** 2):
             before = self.jobs.copy()
-            cycle = self.cycle()
-            if self.jobs == before:
-                return cycle
+            result = self.cycle()
+            if self.jobs == before and all(job.status.closing is None for job in self.running):
+                return result
         raise AssertionError(f"jobs preempt each other for ever: {self.preempted[-20:]}")
 
     def end_next(self) -> None:
@@ -174,6 +190,7 @@ class World:
         for id, until in ends.items():
             if until <= self.now:
                 del self.jobs[id]
+                self._staying.pop(id, None)
 
     def use(self) -> ShareUse:
         use = ShareUse(self.tree, {"cpus": CPUS})

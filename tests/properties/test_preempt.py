@@ -1,4 +1,4 @@
-"""Preemption over random trees and jobs: it ends, it meets every guarantee, and nobody starves."""
+"""Preemption over random trees, jobs and graces: it ends, it meets every guarantee, and nobody starves."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.builders import at, seconds
 from tests.properties.effort import PROPERTY
-from tests.properties.share_world import CPUS, World, fleets, gangs, jobs, trees, trees_of_two
+from tests.properties.share_world import CPUS, World, fleets, gangs, graces, jobs, trees, trees_of_two
 from tests.shares import a_job_of, a_share, a_tree
 from trainshed.core.jobs.job import Job
 from trainshed.core.queue.admit import Cycle
@@ -28,22 +28,39 @@ def numbered(batches: list[list[Job]]) -> list[list[Job]]:
     return [[replace(job, id=f"{n}{job.id}") for job in batch] for n, batch in enumerate(batches)]
 
 
+def _assert_guarantees_are_met(world: World) -> None:
+    cycle = world.settle()
+    assert cycle.shares is not None
+    use = world.use()
+    for job in world.waiting:
+        stake = cycle.stake_of(job)
+        if cycle.shares.rights.standing(stake) is not Standing.GUARANTEED:
+            continue
+        shortage = use.shortage(stake)
+        its_user = shortage is not None and shortage.bound is Bound.USER
+        assert its_user or use.exceeds_nominal(stake.share, stake.amounts), (
+            f"{job.id} of share {stake.share} waits with a right"
+        )
+
+
 @EFFORT
-@given(trees(), batches)
-def test_without_an_event_from_outside_preemption_comes_to_an_end(tree: ShareTree, batches: list[list[Job]]):
+@given(trees(), batches, graces)
+def test_without_an_event_from_outside_preemption_comes_to_an_end(
+    tree: ShareTree, batches: list[list[Job]], graces: list[int]
+):
     """kueue#14543, kueue#3779: jobs that preempt each other in turn. `settle` fails where it never ends."""
-    world = World(tree, [])
+    world = World(tree, [], graces=graces)
     for batch in numbered(batches):
         world.jobs |= {job.id: job for job in batch}
         world.settle()
 
 
 @EFFORT
-@given(trees(), batches)
+@given(trees(), batches, graces)
 def test_nobody_is_stopped_twice_by_the_same_job_without_an_event_from_outside(
-    tree: ShareTree, batches: list[list[Job]]
+    tree: ShareTree, batches: list[list[Job]], graces: list[int]
 ):
-    world = World(tree, [])
+    world = World(tree, [], graces=graces)
     for batch in numbered(batches):
         world.jobs |= {job.id: job for job in batch}
         world.preempted.clear()
@@ -52,10 +69,12 @@ def test_nobody_is_stopped_twice_by_the_same_job_without_an_event_from_outside(
 
 
 @EFFORT
-@given(trees(), batches)
-def test_who_was_stopped_for_a_job_made_it_start(tree: ShareTree, batches: list[list[Job]]):
+@given(trees(), batches, graces)
+def test_who_was_stopped_for_a_job_made_it_start(
+    tree: ShareTree, batches: list[list[Job]], graces: list[int]
+):
     """kueue#13662: room that was made for one is never another's."""
-    world = World(tree, [])
+    world = World(tree, [], graces=graces)
     for batch in numbered(batches):
         world.jobs |= {job.id: job for job in batch}
         world.settle()
@@ -64,11 +83,11 @@ def test_who_was_stopped_for_a_job_made_it_start(tree: ShareTree, batches: list[
 
 
 @EFFORT
-@given(trees_of_two(), fleets(), st.lists(gangs(), min_size=1, max_size=4))
+@given(trees_of_two(), fleets(), st.lists(gangs(), min_size=1, max_size=4), graces)
 def test_preemption_of_gangs_with_gpus_on_several_machines_ends_and_starts_who_it_was_for(
-    tree: ShareTree, nodes: tuple[Node, ...], batches: list[list[Job]]
+    tree: ShareTree, nodes: tuple[Node, ...], batches: list[list[Job]], graces: list[int]
 ):
-    world = World(tree, [], nodes)
+    world = World(tree, [], nodes, graces)
     for batch in numbered(batches):
         world.jobs |= {job.id: job for job in batch}
         world.preempted.clear()
@@ -78,32 +97,23 @@ def test_preemption_of_gangs_with_gpus_on_several_machines_ends_and_starts_who_i
 
 
 @EFFORT
-@given(trees(), batches)
-def test_every_guarantee_is_met_once_preemption_has_ended(tree: ShareTree, batches: list[list[Job]]):
+@given(trees(), batches, graces)
+def test_every_guarantee_is_met_once_preemption_has_ended(
+    tree: ShareTree, batches: list[list[Job]], graces: list[int]
+):
     """kueue#6577. A share has its nominal amount, or no job that waits fits into what is missing of it."""
-    world = World(tree, [])
+    world = World(tree, [], graces=graces)
     for batch in numbered(batches):
         world.jobs |= {job.id: job for job in batch}
-        cycle = world.settle()
-        assert cycle.shares is not None
-        use = world.use()
-        for job in world.waiting:
-            stake = cycle.stake_of(job)
-            if cycle.shares.rights.standing(stake) is not Standing.GUARANTEED:
-                continue
-            shortage = use.shortage(stake)
-            its_user = shortage is not None and shortage.bound is Bound.USER
-            assert its_user or use.exceeds_nominal(stake.share, stake.amounts), (
-                f"{job.id} of share {stake.share} waits with a right"
-            )
+        _assert_guarantees_are_met(world)
 
 
 @EFFORT
-@given(trees(), batches)
+@given(trees(), batches, graces)
 def test_only_who_borrows_or_runs_as_spot_or_has_a_lower_priority_in_the_share_is_stopped(
-    tree: ShareTree, batches: list[list[Job]]
+    tree: ShareTree, batches: list[list[Job]], graces: list[int]
 ):
-    world = World(tree, [])
+    world = World(tree, [], graces=graces)
     for batch in numbered(batches):
         world.jobs |= {job.id: job for job in batch}
         is_settled = False
@@ -121,9 +131,24 @@ def test_only_who_borrows_or_runs_as_spot_or_has_a_lower_priority_in_the_share_i
 
 
 @EFFORT
-@given(trees(), jobs())
-def test_every_job_that_its_share_may_have_starts_at_last(tree: ShareTree, queue: list[Job]):
-    world = World(tree, queue)
+@given(trees(), batches, graces, st.lists(st.integers(0, 3), min_size=4, max_size=4))
+def test_every_guarantee_is_met_also_where_jobs_come_while_others_are_being_stopped(
+    tree: ShareTree, batches: list[list[Job]], graces: list[int], between: list[int]
+):
+    world = World(tree, [], graces=graces)
+    for batch, cycles in zip(numbered(batches), between, strict=False):
+        world.jobs |= {job.id: job for job in batch}
+        for _ in range(cycles):
+            world.cycle()
+    _assert_guarantees_are_met(world)
+
+
+@EFFORT
+@given(trees(), jobs(), graces)
+def test_every_job_that_its_share_may_have_starts_at_last(
+    tree: ShareTree, queue: list[Job], graces: list[int]
+):
+    world = World(tree, queue, graces=graces)
     alone = ShareUse(tree, {"cpus": CPUS})
     possible = {job.id for job in queue if alone.shortage(tree.stake(job, needs(job.spec))) is None}
     for _ in range(200):
