@@ -13,6 +13,7 @@ import pytest
 
 from tests.suggestions import MIXED, SMALL, random_trials, request_of
 from trainshed.core.errors import Invalid, Unavailable
+from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace
 from trainshed.core.tuning.suggestion_port import Algorithm, NoiseLevel, TrialResult, point_key
 from trainshed.suggest.message import request_line
 from trainshed.suggest.process import COMMAND, SuggestionProcess
@@ -116,6 +117,22 @@ async def test_a_process_that_cannot_work_is_named_and_points_are_drawn_at_rando
         points = await process.suggest(request)
         assert points == await process.suggest(request)
     assert len(points) == 2 and all(MIXED.contains(point) for point in points)
+
+
+async def test_a_request_for_many_points_is_asked_in_parts_that_know_of_each_other():
+    counts = (
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    request = json.loads(line)\n"
+        "    assert request['count'] <= 10\n"
+        "    first = len(request['trials'])\n"
+        "    points = [{'n': first + at} for at in range(request['count'])]\n"
+        "    print(json.dumps({'points': points}), flush=True)\n"
+    )
+    space = SearchSpace((Parameter(id="n", kind=ParameterKind.INTEGER, low=0, high=999),))
+    async with suggesting((sys.executable, "-c", counts)) as process:
+        points = await process.suggest(request_of(space, count=25))
+    assert [point["n"] for point in points] == list(range(25))
 
 
 async def test_a_point_outside_of_the_space_is_never_passed_on():

@@ -3,7 +3,7 @@
 The process is started at the first ask and kept. It is ended when nobody has asked for a while, and at the
 close. It also ends by itself when this process is gone. One that hangs or dies is killed and replaced, and
 the request is sent once more. If that fails too, the answer is random search, and the log says why: a study
-goes on. Requests take turns. Nothing here imports numpy.
+goes on. Requests take turns, large ones in parts. Nothing here imports numpy.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trainshed.core.errors import Invalid, Unavailable
 from trainshed.core.tuning.search_space import TrialPoint
@@ -20,6 +21,7 @@ from trainshed.suggest.message import read_answer, request_line
 from trainshed.suggest.random_search import random_points
 
 _log = logging.getLogger(__name__)
+_MOST_AT_ONCE = 10  # points of one answer: who asks for many neither loses patience nor keeps others waiting
 _LONGEST_LINE = 64 * 2**20
 COMMAND = (sys.executable, "-m", "trainshed.suggest.worker")
 
@@ -44,13 +46,20 @@ class SuggestionProcess:
     async def suggest(self, request: SuggestionRequest) -> Sequence[TrialPoint]:
         if violations := request.violations():
             raise Invalid(violations)
-        try:
-            points = await self.compute(request)
-        except Unavailable as error:
-            _log.warning("points are drawn at random, because %s", error.message)
-            return await asyncio.to_thread(random_points, request)
-        if not all(request.space.contains(point) for point in points):
-            raise Unavailable("the suggester answered with a point outside of the space")
+        points: list[TrialPoint] = []
+        while len(points) < request.count:
+            rest = request.after(points)
+            wanted = min(rest.count, _MOST_AT_ONCE)
+            try:
+                new = await self.compute(replace(rest, count=wanted))
+            except Unavailable as error:
+                _log.warning("points are drawn at random, because %s", error.message)
+                return [*points, *await asyncio.to_thread(random_points, rest)]
+            if not all(request.space.contains(point) for point in new):
+                raise Unavailable("the suggester answered with a point outside of the space")
+            points += new
+            if len(new) < wanted:
+                break  # no more are left
         return points
 
     async def compute(self, request: SuggestionRequest) -> Sequence[TrialPoint]:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -77,6 +77,16 @@ class SuggestionRequest:
                 text = "must not be double for grid search: give it a list of discrete values"
                 result.append(Violation(f"parameters[{index}].kind", text))
         return tuple(result)
+
+    def after(self, points: Sequence[TrialPoint]) -> "SuggestionRequest":
+        """What is left to ask for when these points have been given."""
+        pending = tuple(TrialResult(point=point, is_pending=True) for point in points)
+        return replace(
+            self,
+            number=self.number + len(points),
+            count=self.count - len(points),
+            trials=(*self.trials, *pending),
+        )
 
     @property
     def points_left(self) -> int | None:
