@@ -218,11 +218,11 @@ def add(client: Client, study: str, points: tuple[str, ...], as_json: bool) -> N
     Example:
       trainshed study add train lr=0.1,batch=64 lr=0.2,batch=64
     """
-    from trainshed.cli.tuning.point import read_point
+    from trainshed.cli.tuning.point import read_points
 
     resource = find_study(client, study, exactly=True, alive=True)
     specs = words.parts(words.part(resource, "studySpec"), "parameters")
-    read = [read_point(text, specs, "") for text in points]
+    read = read_points(points, specs, "")
     if trial_words.is_ended(resource):
         called, most = words.identity(resource), len(read) + _total(resource)
         raise CommandFailed(

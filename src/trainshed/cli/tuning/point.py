@@ -1,6 +1,6 @@
-"""A person's own point, `lr=0.01,batch=32`, as the values of a trial. Pure.
+"""Points of a person's own, such as `lr=0.01,batch=32`, as the values of trials. Pure.
 
-`tune --try` and `study add` call it with the ParameterSpecs of the study. What is wrong is a Misuse.
+`tune --try` and `study add` call it with the ParameterSpecs of the study. All that is wrong is one Misuse.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,16 +14,33 @@ CLOSE = 1e-10  # two numbers nearer than this are the same value
 Point = dict[str, float | int | str]
 
 
-def read_point(text: str, specs: Sequence[Json], option: str) -> Point:
-    """One value of each parameter that applies. `option` is what the text was given as, for errors."""
+def read_points(texts: Sequence[str], specs: Sequence[Json], option: str) -> list[Point]:
+    """For each text one value of each parameter that applies. `option` is what gave them, for errors."""
+    points: list[Point] = []
+    faults: list[str] = []
+    for text in texts:
+        point, reasons = _read_point(text, specs)
+        points.append(point)
+        faults += (f"{option}{text}: {reason}" for reason in reasons)
+    if faults:
+        names = dict.fromkeys(str(spec.get("parameterId")) for spec in every_spec(specs))
+        first, *others = faults
+        raise Misuse(first, [*others, f"a point reads {','.join(f'{name}=VALUE' for name in names)}"])
+    return points
+
+
+def _read_point(text: str, specs: Sequence[Json]) -> tuple[Point, list[str]]:
+    """The point, and all that is wrong with the text."""
     given: dict[str, str] = {}
+    faults: list[str] = []
     for piece in text.split(","):
         name, equals, value = piece.strip().partition("=")
         if not (name and equals and value):
-            raise _wrong(option, text, f"{piece!r} is not NAME=VALUE", specs)
-        if name in given:
-            raise _wrong(option, text, f"{name} stands twice", specs)
-        given[name] = value
+            faults.append(f"{piece!r} is not NAME=VALUE")
+        elif name in given:
+            faults.append(f"{name} stands twice")
+        else:
+            given[name] = value
     point: Point = {}
     missing: list[str] = []
     waiting = list(specs)
@@ -36,15 +53,15 @@ def read_point(text: str, specs: Sequence[Json], option: str) -> Point:
         try:
             point[name] = read_value(spec, given[name])
         except ValueError as error:
-            raise _wrong(option, text, f"{name} {error}", specs) from error
+            faults.append(f"{name} {error}")
+            continue
         waiting += _children(spec, point[name])
-    if others := [name for name in given if name not in point]:
-        known = {str(spec.get("parameterId")) for spec in every_spec(specs)}
-        reason = "does not apply with these values" if others[0] in known else "is no parameter"
-        raise _wrong(option, text, f"{others[0]} {reason}", specs)
-    if missing:
-        raise _wrong(option, text, f"has no value of {', '.join(missing)}", specs)
-    return point
+    known = {str(spec.get("parameterId")) for spec in every_spec(specs)}
+    faults += (f"{name} is no parameter" for name in given if name not in known)
+    if not faults:  # else these may follow from what is wrong already
+        faults += (f"{name} does not apply with these values" for name in given if name not in point)
+        faults += [f"has no value of {', '.join(missing)}"] if missing else []
+    return point, faults
 
 
 def _children(spec: Json, value: float | int | str) -> Iterator[Json]:
@@ -60,9 +77,3 @@ def _same(value: float | int | str, other: object) -> bool:
     if isinstance(value, str):
         return value == other
     return abs(value - float(str(other))) <= CLOSE
-
-
-def _wrong(option: str, text: str, reason: str, specs: Sequence[Json]) -> Misuse:
-    names = dict.fromkeys(str(spec.get("parameterId")) for spec in every_spec(specs))
-    example = ",".join(f"{name}=VALUE" for name in names)
-    return Misuse(f"{option}{text}: {reason}", [f"a point reads {example}"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from trainshed.cli.failure import Misuse
 from trainshed.cli.submit_options import span
 from trainshed.cli.tuning.parameter import parameter_specs
-from trainshed.cli.tuning.point import read_point
+from trainshed.cli.tuning.point import read_points
 from trainshed.client import Json
 
 ALGORITHMS = {
@@ -75,7 +75,7 @@ def study_body(words: TuneWords, custom_job: Json, priors: list[str]) -> Json:
     if words.seed is not None:
         body["seed"] = words.seed
     if words.tries:
-        body["initialTrials"] = [read_point(text, spec["parameters"], "--try ") for text in words.tries]
+        body["initialTrials"] = read_points(words.tries, spec["parameters"], "--try ")
     if custom_job.get("labels"):
         body["labels"] = custom_job["labels"]
     return {**body, "trialJobSpec": custom_job["jobSpec"]}

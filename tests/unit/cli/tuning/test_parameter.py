@@ -6,7 +6,7 @@ import pytest
 
 from trainshed.cli.failure import Misuse
 from trainshed.cli.tuning.parameter import likely_mistakes, parameter_specs, parameter_word
-from trainshed.cli.tuning.point import read_point
+from trainshed.cli.tuning.point import read_points
 
 
 def integers(low: int, high: int) -> dict[str, Any]:
@@ -173,7 +173,7 @@ SPECS = parameter_specs(["lr=log:1e-4..1e-1", "batch=32,64", "net=small,big", "n
     ],
 )
 def test_a_point_has_a_value_of_each_parameter_that_applies(text: str, point: dict[str, Any]) -> None:
-    assert read_point(text, SPECS, "--try ") == point
+    assert read_points([text], SPECS, "--try ") == [point]
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,23 @@ def test_a_point_has_a_value_of_each_parameter_that_applies(text: str, point: di
 )
 def test_a_wrong_point_is_told_with_what_is_allowed(text: str, reason: str) -> None:
     with pytest.raises(Misuse) as caught:
-        read_point(text, SPECS, "--try ")
+        read_points([text], SPECS, "--try ")
     assert caught.value.message == f"--try {text}: {reason}"
     assert caught.value.details == ("a point reads lr=VALUE,batch=VALUE,net=VALUE,n=VALUE",)
+
+
+def test_all_that_is_wrong_with_points_is_told_at_once() -> None:
+    with pytest.raises(Misuse) as caught:
+        read_points(["lr=7,batch=1,net=big", "m=1,lr", "net=small,n=1"], SPECS, "")
+    assert [caught.value.message, *caught.value.details] == [
+        "lr=7,batch=1,net=big: lr is a number from 0.0001 to 0.1, not '7'",
+        "lr=7,batch=1,net=big: batch is one of 32, 64, not '1'",
+        "m=1,lr: 'lr' is not NAME=VALUE",
+        "m=1,lr: m is no parameter",
+        "net=small,n=1: n does not apply with these values",
+        "net=small,n=1: has no value of lr, batch",
+        "a point reads lr=VALUE,batch=VALUE,net=VALUE,n=VALUE",
+    ]
 
 
 def test_numbers_that_the_server_tells_as_texts_are_understood() -> None:
@@ -208,5 +222,4 @@ def test_numbers_that_the_server_tells_as_texts_are_understood() -> None:
             ],
         }
     ]
-    assert read_point("n=2,m=0.5", specs, "") == {"n": 2, "m": 0.5}
-    assert read_point("n=1", specs, "") == {"n": 1}
+    assert read_points(["n=2,m=0.5", "n=1"], specs, "") == [{"n": 2, "m": 0.5}, {"n": 1}]
