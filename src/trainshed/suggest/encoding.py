@@ -68,8 +68,7 @@ def _span(low: float, high: float) -> float:
 
 def bounds(parameter: Parameter) -> tuple[float, float]:
     if parameter.kind is ParameterKind.DISCRETE:
-        values = numeric_values(parameter)
-        return min(values), max(values)
+        return float(parameter.values[0]), float(parameter.values[-1])  # they rise
     return float(parameter.low), float(parameter.high)
 
 

@@ -80,7 +80,8 @@ class Parameter:
             case ParameterKind.INTEGER:
                 return value == int(value) and self.low <= value <= self.high
             case _:
-                return any(same_value(value, own) for own in self.values)
+                # Nearly always it is one of them; only else each is compared.
+                return value in self.values or any(same_value(value, own) for own in self.values)
 
 
 def same_value(left: object, right: object) -> bool:

@@ -4,6 +4,7 @@ order.
 
 import pytest
 
+from trainshed.core.tuning import search_space
 from trainshed.core.tuning.grid import point_at, size
 from trainshed.core.tuning.search_space import Parameter, ParameterKind, Scale, SearchSpace
 
@@ -38,6 +39,14 @@ def test_a_point_lies_in_the_space_if_it_has_all_that_applies_and_nothing_else()
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "1", None, 0.0, 4])
 def test_only_whole_numbers_of_the_range_are_values_of_an_integer(value: object):
     assert not DEPTH.has(value)
+
+
+def test_a_value_of_a_long_list_is_found_without_comparing_it_with_each(monkeypatch: pytest.MonkeyPatch):
+    compared: list[object] = []
+    monkeypatch.setattr(search_space, "same_value", lambda left, right: compared.append(right))
+    values = tuple(float(value) for value in range(1000))
+    assert Parameter(id="x", kind=ParameterKind.DISCRETE, values=values).has(999)
+    assert compared == []
 
 
 def test_every_point_of_a_finite_space_comes_once():
