@@ -187,7 +187,7 @@ class StudyService:
             if end := study_end(change(ended), trials, self.clock.now()):
                 raise Conflict(
                     f"Study {ended.name} would end again at once. {end.message} "
-                    "If that is one of its limits, give it a higher one."
+                    "If too few may run or fail, raise maxTrialCount or maxFailedTrialCount."
                 )
         return await self._change(project, location, study, change)
 
