@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 
 import pytest
 
@@ -27,13 +28,14 @@ print("ready", flush=True); time.sleep(600)
 """
 
 
-def submit(server: LiveServer, program: str, *counts: int, **spec: object) -> str:
+def submit(server: LiveServer, program: str, *counts: int, env: Sequence[object] = (), **spec: object) -> str:
     """A job of one pool for each count; of one replica where none is given."""
+    container = {"imageUri": "localhost/python:3", "command": ["python3", "-c", program], "env": list(env)}
     pools = [
         {
             "machineSpec": {"machineType": "custom-1-256"},
             "replicaCount": count,
-            "containerSpec": {"imageUri": "localhost/python:3", "command": ["python3", "-c", program]},
+            "containerSpec": container,
         }
         for count in counts or (1,)
     ]
