@@ -300,17 +300,17 @@ class LiveServer:
 
     def wait_for(self, name: str, states: Sequence[str], patience: float = PATIENCE) -> Any:
         """The job once it is in one of the states."""
-        deadline = time.monotonic() + patience
+        deadline, pause = time.monotonic() + patience, 0.02
+        only_final = set(states) <= set(FINAL)
         while True:
-            job = self.job(name)
+            job = self.get(f"/v1/{name}:wait", timeout="5s") if only_final else self.job(name)
             if job["state"] in states:
                 return job
             assert job["state"] not in FINAL, f"{name} ended as {job['state']}: {job.get('error')}"
             assert time.monotonic() < deadline, f"{name} is {job['state']}, not in {states}"
-            if set(states) <= set(FINAL):
-                self.get(f"/v1/{name}:wait", timeout="5s")
-            else:
-                time.sleep(0.02)
+            if not only_final:
+                time.sleep(pause)
+                pause = min(1.5 * pause, 0.1)
 
     def entries(self, filter: str, **body: object) -> list[Any]:
         """All log entries the filter matches, page by page."""
@@ -395,10 +395,11 @@ def _bears(pid: int, home: bytes) -> bool:
         return False
 
 
-def until(ask: Callable[[], Any]) -> Any:
-    """The first answer that is something."""
-    deadline = time.monotonic() + PATIENCE
+def until(ask: Callable[[], Any], what: str = "it", patience: float = PATIENCE) -> Any:
+    """The first answer that is something. It is asked ever more rarely: each question costs CPU."""
+    deadline, pause = time.monotonic() + patience, 0.02
     while not (found := ask()):
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.2)
+        assert time.monotonic() < deadline, f"{what} did not come"
+        time.sleep(pause)
+        pause = min(1.5 * pause, 0.1)
     return found

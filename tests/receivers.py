@@ -9,7 +9,6 @@ import contextlib
 import json
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
@@ -169,11 +168,3 @@ def mail_receiver(tls: ssl.SSLContext | None = None, refused: str = "") -> Itera
     finally:
         loops[0].call_soon_threadsafe(over.set)
         thread.join()
-
-
-def wait_for(holds: Callable[[], Any], patience: float = 60) -> Any:
-    deadline = time.monotonic() + patience
-    while not (value := holds()):
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.02)
-    return value

@@ -3,7 +3,7 @@
 import csv
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.test_why import command
-from tests.live import JOBS, PARENT, LiveServer, pool, python
+from tests.live import JOBS, PARENT, LiveServer, pool, python, until
 
 PRICES = """
 currency = "EUR"
@@ -207,13 +207,6 @@ def test_a_project_that_has_spent_its_budget_starts_no_new_job_until_it_is_raise
 
 def reason(server: LiveServer, job: str) -> str:
     return server.get(f"/v1/{job}:status").get("waiting", {}).get("reason", "")
-
-
-def until(happens: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not happens():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def test_pages_are_of_one_report_and_a_token_of_one_that_is_gone_is_refused():

@@ -2,14 +2,13 @@
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.live import PROJECT, LiveServer
+from tests.live import PROJECT, LiveServer, until
 from tests.mpi import NEEDS_MPI, NEEDS_MPICH, compile_allreduce, mpi_job, ranks
 from tests.shell import Shell
 
@@ -102,7 +101,7 @@ class TestOpenMpi:
         job = mpi_job("again", "sh", "-c", script, runPolicy={"backoffLimit": 3})
         job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "OnFailure"
         name = apply(bash, job)
-        wait_for(lambda: len(ranks(bash(f"trainshed logs {name}").stdout)) == 4)
+        until(lambda: len(ranks(bash(f"trainshed logs {name}").stdout)) == 4)
         os.kill(min(servers("workerpool1-1")), 9)
         done = bash(f"trainshed wait {name}")
         log = bash(f"trainshed logs {name}; trainshed events {name}").stdout
@@ -112,10 +111,10 @@ class TestOpenMpi:
     def test_cancel_leaves_no_process(self, bash: Shell) -> None:
         program = str(compile_allreduce(bash.folder))
         name = apply(bash, mpi_job("endless", "mpirun", program, "600"))
-        wait_for(lambda: len(ranks(bash(f"trainshed logs {name}").stdout)) == 4)
+        until(lambda: len(ranks(bash(f"trainshed logs {name}").stdout)) == 4)
         assert bash(f"trainshed cancel {name} && trainshed wait {name}").returncode != 0
-        wait_for(lambda: not processes_with(program))
-        wait_for(lambda: not servers("workerpool1-"))
+        until(lambda: not processes_with(program))
+        until(lambda: not servers("workerpool1-"))
 
 
 class TestMpich:
@@ -127,10 +126,3 @@ class TestMpich:
         assert code == 0, log
         hosts = [f"workerpool1-{rank // 2}" if AS_ROOT else os.uname().nodename for rank in range(4)]
         assert ranks(log) == [f"{rank} at {hosts[rank]}" for rank in range(4)]
-
-
-def wait_for(condition: Any) -> None:
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.1)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults import Sentence
-from tests.live import PROJECT, LiveServer, by_id, pool, python
-from tests.receivers import HttpReceiver, mail_receiver, wait_for
+from tests.live import PROJECT, LiveServer, by_id, pool, python, until
+from tests.receivers import HttpReceiver, mail_receiver
 from trainshed.core.notice_message import signature
 
 CHANNELS = f"/v1/projects/{PROJECT}/noticeChannels"
@@ -63,7 +63,7 @@ def test_a_failed_job_is_told_with_reason_verdict_link_and_a_signature_that_veri
     assert SECRET not in done.stdout
     name = live.submit(python("import no_such_module"), name="digits", labels={"team": "vision"})
     live.wait(name)
-    [delivered] = wait_for(lambda: receiver.requests)
+    [delivered] = until(lambda: receiver.requests)
     body, data = delivered.json, delivered.json["data"]
     job = by_id(name)
     assert body["type"] == delivered.headers["Trainshed-Event"] == "job.failed"
@@ -84,7 +84,7 @@ def test_slack_gets_one_readable_sentence(live: LiveServer, receiver: HttpReceiv
     add(live, "slack", slack=receiver.url, on=["ended"])
     name = live.submit(python("pass"), name="digits")
     live.wait(name)
-    [delivered] = wait_for(lambda: receiver.requests)
+    [delivered] = until(lambda: receiver.requests)
     text, job = delivered.json["text"], by_id(name)
     assert text.startswith(f"Job digits ({job}) succeeded after ")
     assert text.endswith(f"\n{live.url}/console/jobs/p1/us-central1/{job}")
@@ -99,11 +99,11 @@ def test_only_the_kinds_labels_and_projects_of_a_channel_are_told(
     live.wait(live.submit(python("raise SystemExit(3)"), labels={"team": "sound"}))
     wanted = live.submit(python("raise SystemExit(3)"), labels={"team": "vision"})
     live.wait(wanted)
-    wait_for(lambda: receiver.requests)
+    until(lambda: receiver.requests)
     add(live, "all", "/v1/projects/-/noticeChannels", webhook=receiver.url, on=["ended"])
     last = live.submit(python("pass"))
     live.wait(last)
-    wait_for(lambda: len(receiver.requests) >= 2)
+    until(lambda: len(receiver.requests) >= 2)
     assert told_jobs(receiver) == [by_id(wanted), by_id(last)]
 
 
@@ -112,7 +112,7 @@ def test_a_hang_is_told(live: LiveServer, receiver: HttpReceiver) -> None:
     add(live, "a", webhook=receiver.url, on=["hung"])
     scheduling = {"gracePeriod": "1s", "hangWatch": {"after": "4s"}}
     name = live.submit(python("import time; time.sleep(600)"), spec={"scheduling": scheduling})
-    [delivered] = wait_for(lambda: receiver.requests)
+    [delivered] = until(lambda: receiver.requests)
     assert delivered.json["type"] == "job.hung"
     assert "it seems to hang: no output" in delivered.json["data"]["message"]
     live.cancel(name)
@@ -183,16 +183,16 @@ def test_a_receiver_that_fails_twice_and_is_killed_in_between_is_told_in_the_end
     add(live, "a", webhook=receiver.url)
     name = live.submit(python("pass"))
     live.wait(name)
-    wait_for(lambda: receiver.requests)
+    until(lambda: receiver.requests)
     receiver.close()
-    wait_for(lambda: "refused" in str(channel(live, "a").get("lastError", "")))
+    until(lambda: "refused" in str(channel(live, "a").get("lastError", "")))
     assert channel(live, "a")["waiting"] == 1
     assert sentence.is_in(live.cli("notify", "ls").stdout)
     receiver.again()
-    wait_for(lambda: receiver.taken)
+    until(lambda: receiver.taken)
     assert told_jobs(receiver) == [by_id(name)]
     assert len({item.headers["Webhook-Id"] for item in receiver.requests}) == 1
-    wait_for(lambda: channel(live, "a")["waiting"] == 0 and channel(live, "a").get("lastSuccessTime"))
+    until(lambda: channel(live, "a")["waiting"] == 0 and channel(live, "a").get("lastSuccessTime"))
 
 
 def test_a_receiver_that_never_answers_delays_no_job_and_no_other_channel(
@@ -212,7 +212,7 @@ def test_a_receiver_that_never_answers_delays_no_job_and_no_other_channel(
             add(live, f"dead-{number}", webhook=dead.url)
         add(live, "a", webhook=receiver.url)
         during = min(seconds_for_jobs() for _ in range(3))
-        wait_for(lambda: len(receiver.taken) == 18)
+        until(lambda: len(receiver.taken) == 18)
         assert dead.requests
         assert during < 8 * before, (before, during)
         assert live.stop() != -signal.SIGKILL  # it waits for no receiver
@@ -233,12 +233,12 @@ def test_a_server_that_is_killed_before_it_marks_a_delivery_repeats_it_with_the_
         receiver.answer = answer
         add(live, "a", webhook=receiver.url)
         name = live.submit(python("pass"))
-        wait_for(lambda: receiver.requests)
+        until(lambda: receiver.requests)
         live.start()
-        wait_for(lambda: len(receiver.requests) == 2)
+        until(lambda: len(receiver.requests) == 2)
         assert told_jobs(receiver) == [by_id(name)] * 2
         assert len({item.headers["Webhook-Id"] for item in receiver.requests}) == 1
-        wait_for(lambda: channel(live, "a")["waiting"] == 0)
+        until(lambda: channel(live, "a")["waiting"] == 0)
         assert live.state(name) == "JOB_STATE_SUCCEEDED"
 
 
@@ -266,7 +266,7 @@ def test_kill_9_of_the_server_at_any_moment_leaves_no_ended_job_untold(receiver:
             live.start()
         for name in names:
             live.wait(name)
-        wait_for(lambda: {by_id(name) for name in names} <= set(told_jobs(receiver)), 120)
+        until(lambda: {by_id(name) for name in names} <= set(told_jobs(receiver)), patience=120)
         states = {by_id(name): live.state(name) for name in names}
         for item in receiver.taken:
             assert item.json["data"]["state"] == states[item.json["data"]["job"]]
@@ -285,7 +285,7 @@ def test_mails_come_from_the_address_of_the_settings_with_the_sentence_as_subjec
             add(live, "nobody", mail="nobody@example.com")
             name = live.submit(python("raise SystemExit(3)"), name="größe\N{SNOWMAN}")
             live.wait(name)
-            [(recipient, mail)] = wait_for(lambda: list(mails.mails))
+            [(recipient, mail)] = until(lambda: list(mails.mails))
             assert (recipient, mail["From"], mail["To"]) == (
                 "ada@example.com",
                 "shed@example.com",
@@ -297,7 +297,7 @@ def test_mails_come_from_the_address_of_the_settings_with_the_sentence_as_subjec
             text = mail.get_content()
             assert f"https://shed.example/console/jobs/p1/us-central1/{by_id(name)}" in text
             assert f"trainshed logs {by_id(name)}" in text
-            wait_for(lambda: "550 no such user" in str(channel(live, "nobody").get("lastError")))
+            until(lambda: "550 no such user" in str(channel(live, "nobody").get("lastError")))
             assert mails.logins and "Traceback" not in live.said(), live.said()
 
 
@@ -313,5 +313,5 @@ def test_pools_of_several_replicas_tell_one_end(live: LiveServer, receiver: Http
     pools = [pool(python("pass")), pool(python("pass"), replicas=3)]
     name = live.submit(pools=pools)
     live.wait(name)
-    wait_for(lambda: receiver.taken)
+    until(lambda: receiver.taken)
     assert told_jobs(receiver) == [by_id(name)]

@@ -6,8 +6,7 @@ The packages are made here and built with what the server has: it may ask no ind
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +15,7 @@ import pytest
 
 from tests import packages
 from tests.faults import Sentence
-from tests.live import JOBS, PATIENCE, PROJECT, LiveServer
+from tests.live import JOBS, PROJECT, LiveServer, until
 from tests.shared_server import forget_jobs, forget_runtimes
 
 URI = "gs://staging/trainer-0.1.tar.gz"
@@ -69,13 +68,6 @@ def pool(*uris: str, args: tuple[str, ...] = (), replicas: int = 1) -> dict[str,
 
 def events(server: LiveServer, job: str) -> list[tuple[str, str]]:
     return [(one["reason"], one["message"]) for one in server.get(f"/v1/{job}:events")["events"]]
-
-
-def until(met: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not met():
-        assert time.monotonic() < deadline, f"{what}: waited in vain"
-        time.sleep(0.02)
 
 
 def texts(server: LiveServer, job: str) -> list[str]:

@@ -7,15 +7,14 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.contracts.test_venv_runtimes import a_wheel
-from tests.live import JOBS, PARENT, PATIENCE, LiveServer, pool, python
+from tests.live import JOBS, PARENT, PATIENCE, LiveServer, pool, python, until
 from tests.shared_server import forget_jobs, forget_runtimes
 
 IMPORTS = python("import smalla, sys, os; print(smalla.version, sys.prefix == os.environ['VIRTUAL_ENV'])")
@@ -62,13 +61,6 @@ def with_image(image: str, command: Sequence[str]) -> dict[str, Any]:
     made = pool(command)
     made["containerSpec"]["imageUri"] = image
     return made
-
-
-def until(met: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not met():
-        assert time.monotonic() < deadline, f"{what}: waited in vain"
-        time.sleep(0.02)
 
 
 def test_requirements_are_installed_once_and_the_second_job_does_not_wait(server: LiveServer) -> None:

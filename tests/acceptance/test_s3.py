@@ -7,14 +7,13 @@ import json
 import os
 import signal
 import subprocess
-import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.live import LiveServer, pool
+from tests.live import LiveServer, pool, until
 from tests.shell import Shell
 from tests.weed import PYTHON, ROOT, weed_on_path
 
@@ -46,14 +45,6 @@ def run(bash: Shell, script: str, *, fails: bool = False) -> str:
 
 def weed_of(server: LiveServer) -> int:
     return int(json.loads((server.home / "s3" / "weed.json").read_text())["pid"])
-
-
-def until(true: object, patience: float = 90) -> None:
-    assert callable(true)
-    end = time.monotonic() + patience
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 # ---- the seed: a zip goes in, the printed code trains, its results come out

@@ -4,14 +4,13 @@ import contextlib
 import json
 import os
 import stat
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.live import IMAGE, JOBS, PARENT, PATIENCE, LiveServer, by_id
+from tests.live import IMAGE, JOBS, PARENT, LiveServer, by_id, until
 from trainshed.core.jobs.secret import MASK
 
 VALUE = "hf-4uKZsWmQ0tXy"  # in no other text
@@ -77,14 +76,7 @@ def test_the_program_has_the_value_and_no_answer_and_no_other_file_has(server: L
     server.wait(name)
     assert texts(server, name) == [f"length {len(VALUE)}"]
     assert server.request("DELETE", f"/v1/{name}").status == 200
-    wait_until_gone(kept)
-
-
-def wait_until_gone(path: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while path.exists():
-        assert time.monotonic() < deadline, f"{path} is still there"
-        time.sleep(0.05)
+    until(lambda: not kept.exists())
 
 
 def test_a_shell_beside_the_program_has_the_value(server: LiveServer):

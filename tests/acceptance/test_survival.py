@@ -5,13 +5,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
 
 from tests.faults import Sentence
-from tests.live import JOBS, PATIENCE, LiveServer, pool, python
+from tests.live import JOBS, PATIENCE, LiveServer, pool, python, until
 from tests.shared_server import forget_jobs
 
 pytestmark = pytest.mark.slow
@@ -34,13 +34,6 @@ def server(shared_server: LiveServer) -> Iterator[LiveServer]:
     forget_jobs(shared_server)
     (shared_server.base / "go").unlink(missing_ok=True)
     until(lambda: not shared_server.processes(), "the end of all jobs")
-
-
-def until(met: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not met():
-        assert time.monotonic() < deadline, f"{what}: waited in vain"
-        time.sleep(0.02)
 
 
 def waits_for(server: LiveServer, flag: str, then: str) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.live import LiveServer, pool, python, until
-from tests.receivers import MailReceiver, mail_receiver, wait_for
+from tests.receivers import MailReceiver, mail_receiver
 
 VISION, SPEECH = "vision", "speech"
 SECRET = "name-that-nobody-else-may-read"
@@ -333,7 +333,7 @@ def test_a_user_is_told_by_mail_of_the_jobs_that_they_submitted_and_of_no_others
         assert sentence in refused, refused
     team.run("notify", "ls", "--mine", who=ANN, project=SPEECH, code=1)
     ids = [ended(team, who) for who in ("zoe", ANN)]
-    [(recipient, mail)] = wait_for(lambda: list(mails.mails))
+    [(recipient, mail)] = until(lambda: list(mails.mails))
     assert recipient == ANN and f"({ids[1]}) succeeded" in mail["Subject"]
     assert "me" in team.run("notify", "ls", "--mine", who=ANN, project=VISION)
     assert "me" not in team.run("notify", "ls", "--mine", who="zoe", project=VISION)
@@ -344,7 +344,7 @@ def test_a_user_is_told_by_mail_of_the_jobs_that_they_submitted_and_of_no_others
     other = ("--name", "me", "--user", "zoe", "--mail", "boss@example.org", "--on", "ended")
     team.run("notify", "add", *other, project=VISION)
     ended(team, "zoe")
-    assert [to for to, _ in wait_for(lambda: len(mails.mails) == 2 and mails.mails)] == [
+    assert [to for to, _ in until(lambda: len(mails.mails) == 2 and mails.mails)] == [
         ANN,
         "boss@example.org",
     ]

@@ -4,15 +4,14 @@ import csv
 import io
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.acceptance.test_submit import PATIENCE, Person
-from tests.live import LiveServer
+from tests.acceptance.test_submit import Person
+from tests.live import LiveServer, until
 
 # The best is lr=0.01; the larger net is a little better.
 PROGRAM = """
@@ -77,13 +76,6 @@ def trials(person: Person, study: str) -> list[Any]:
 
 def state(person: Person, study: str) -> str:
     return str(shown(person, study)["study"]["trainshed"]["state"])
-
-
-def until(condition: Any) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def test_a_program_is_tuned_in_a_pipe_and_its_best_trial_can_be_run_again(person: Person) -> None:

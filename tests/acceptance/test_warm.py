@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.test_survival import alive, begun, until, waits_for
-from tests.live import PARENT, LiveServer, pool, python
+from tests.acceptance.test_survival import alive, begun, waits_for
+from tests.live import PARENT, LiveServer, pool, python, until
 from tests.shared_server import forget_jobs
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler (cc)")

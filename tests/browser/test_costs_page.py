@@ -1,6 +1,5 @@
 """Costs in a real Chromium: the month, its days, its jobs and labels, budgets."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.page import ON_BOTH_SCREENS, Screen, axe, screenshot
-from tests.live import JOBS, LiveServer, pool, python
+from tests.live import JOBS, LiveServer, pool, python, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -41,10 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         answers = [server.request("POST", JOBS, job, headers=user) for job in jobs]
         for answer in answers:
             server.wait(answer.json["name"])
-        deadline = time.monotonic() + 60
-        while not any(item["level"] == 100 for item in server.get("/v1/costs")["budgets"]):
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+        until(lambda: any(item["level"] == 100 for item in server.get("/v1/costs")["budgets"]))
         yield server
         assert "Traceback" not in server.said(), server.said()
 

@@ -12,7 +12,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from tests.faults import Sentence
-from tests.live import JOBS, LiveServer
+from tests.live import JOBS, LiveServer, until
 from trainshed.serving.google_protocol import ForgivingHttp
 from trainshed.serving.http_protocol import (
     MOST_CONNECTIONS,
@@ -320,10 +320,7 @@ def test_connections_beyond_the_most_are_refused_with_a_sentence_and_healthz_is_
         assert status(heard(busy[0])) == 400  # as it would have been: it is no JSON
         lines.close()
         assert status(sent(server, WHOLE)) == 200
-        deadline = time.monotonic() + 60
-        while server.request("GET", JOBS).status != 200:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: server.request("GET", JOBS).status == 200)
 
 
 async def test_who_is_not_on_this_machine_is_refused_first() -> None:

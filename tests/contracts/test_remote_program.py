@@ -6,13 +6,13 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from tests.live import PATIENCE
+from tests.live import PATIENCE, until
 from trainshed.backends.machine.remote import NO_REMOTE, remote_program
 
 SECRET = "5" * 64
@@ -73,13 +73,6 @@ def bench(tools: Path, tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(program, tmp_path)
     yield bench
     bench.close()
-
-
-def until(look: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not look():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def lives(pid: str) -> bool:
