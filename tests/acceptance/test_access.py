@@ -331,14 +331,12 @@ def test_a_deleted_job_has_no_right(server: LiveServer, tmp_path: Path) -> None:
     assert "was deleted" in found.ask("GET", OWN).error["message"]
 
 
-def test_a_killed_server_knows_the_tokens_it_gave_out(tmp_path: Path) -> None:
-    with LiveServer() as server:
-        server.post("/storage/v1/b", {"name": "mine"}, project="p1")
-        found = inside(server, tmp_path / "address")
-        server.kill()
-        server.start()
-        assert found.ask("GET", OWN).status == 200
-        server.cancel(found.job)
+def test_a_killed_server_knows_the_tokens_it_gave_out(server: LiveServer, tmp_path: Path) -> None:
+    found = inside(server, tmp_path / "address")
+    server.kill()
+    server.start()
+    assert found.ask("GET", OWN).status == 200
+    server.cancel(found.job)
 
 
 @pytest.mark.parametrize("flags", [("--host", "0.0.0.0"), ("--no-auth",)])

@@ -13,7 +13,7 @@ import pytest
 from tests import folders
 from tests.faults import Sentence
 from tests.folders import EXECUTABLE, LINK, PLAIN, frame, sha256
-from tests.live import LOCATION, PARENT, PATIENCE, LiveServer, by_id, python
+from tests.live import LOCATION, PARENT, PATIENCE, LiveServer, by_id, python, until
 
 SHOW = b"""
 import os
@@ -245,10 +245,7 @@ def half_sent(server: LiveServer, data: bytes, length: int) -> socket.socket:
 
 
 def wait_until_kept(home: Path, content: bytes) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not (home / "code" / "blobs" / sha256(content)[:2] / sha256(content)[2:]).exists():
-        assert time.monotonic() < deadline, "the frame is not kept"
-        time.sleep(0.01)
+    until((home / "code" / "blobs" / sha256(content)[:2] / sha256(content)[2:]).exists)
 
 
 def test_an_upload_whose_sender_goes_keeps_the_whole_frames(server: LiveServer):
@@ -260,23 +257,22 @@ def test_an_upload_whose_sender_goes_keeps_the_whole_frames(server: LiveServer):
     assert not list((server.home / "code" / "new").iterdir())
 
 
-def test_kill_9_in_the_middle_of_an_upload_costs_only_what_was_not_kept():
-    with LiveServer("--cpus", "4", "--memory", "4GiB") as server:
-        files = {f"{n}": os.urandom(400_000) for n in range(80)}  # more than a batch
-        files["main.py"] = b"print(len(__import__('os').listdir('.')))"
-        data = folders.frames(files)
-        link = half_sent(server, data[: len(data) - 500_000], len(data))
-        wait_until_kept(server.home, files["0"])
-        server.kill()
-        link.close()
-        server.start()
-        left = folders.missing(server, files).json["missing"]
-        assert 0 < len(left) < len(files)
-        assert not list((server.home / "code" / "new").iterdir())
-        assert folders.submit(server, folders.code_id(files), "true").status == 400
-        code = folders.keep(server, files)
-        assert printed(server, folders.submit(server, code, "python", "main.py")) == [str(len(files))]
-        assert folders.fetch(server, code) == folders.parts(files)
+def test_kill_9_in_the_middle_of_an_upload_costs_only_what_was_not_kept(server: LiveServer):
+    files = {f"{n}": os.urandom(400_000) for n in range(80)}  # more than a batch
+    files["main.py"] = b"print(len(__import__('os').listdir('.')))"
+    data = folders.frames(files)
+    link = half_sent(server, data[: len(data) - 500_000], len(data))
+    wait_until_kept(server.home, files["0"])
+    server.kill()
+    link.close()
+    server.start()
+    left = folders.missing(server, files).json["missing"]
+    assert 0 < len(left) < len(files)
+    assert not list((server.home / "code" / "new").iterdir())
+    assert folders.submit(server, folders.code_id(files), "true").status == 400
+    code = folders.keep(server, files)
+    assert printed(server, folders.submit(server, code, "python", "main.py")) == [str(len(files))]
+    assert folders.fetch(server, code) == folders.parts(files)
 
 
 def test_a_folder_survives_kill_9_and_a_job_that_was_waiting_runs_in_it():
@@ -306,10 +302,7 @@ def test_kill_9_while_a_folder_is_laid_out_leaves_none_or_all():
         server.kill()
         server.start()
         assert printed(server, answer) == ["3001"]
-        deadline = time.monotonic() + PATIENCE
-        while list(server.home.glob("run/jobs/*")):
-            assert time.monotonic() < deadline, "private files are left"
-            time.sleep(0.02)
+        until(lambda: not list(server.home.glob("run/jobs/*")))
 
 
 @pytest.mark.fault(
@@ -318,22 +311,18 @@ def test_kill_9_while_a_folder_is_laid_out_leaves_none_or_all():
     "The job waits until the same folder is submitted again, and never runs other bytes.",
     sentence="Submit the same folder again: …",
 )
-def test_a_damaged_file_holds_its_jobs_up_until_it_is_sent_again(sentence: Sentence):
-    with LiveServer("--cpus", "4", "--memory", "4GiB") as server:
-        files: folders.Files = {"main.py": b"print('whole')"}
-        code = folders.keep(server, files)
-        blob = server.home / "code" / "blobs" / sha256(b"print('whole')")[:2] / sha256(b"print('whole')")[2:]
-        blob.chmod(0o600)
-        blob.write_bytes(b"print('broke')")
-        answer = folders.submit(server, code, "python", "main.py")
-        name = answer.json["name"]
-        deadline = time.monotonic() + PATIENCE
-        while not sentence.is_in(str(server.get(f"/v1/{name}:status").get("waiting"))):
-            assert time.monotonic() < deadline, server.get(f"/v1/{name}:status")
-            time.sleep(0.02)
-        assert folders.missing(server, files).json["missing"] == [sha256(b"print('whole')")]
-        assert folders.keep(server, files) == code
-        assert printed(server, answer) == ["whole"]
+def test_a_damaged_file_holds_its_jobs_up_until_it_is_sent_again(server: LiveServer, sentence: Sentence):
+    files: folders.Files = {"main.py": b"print('whole')"}
+    code = folders.keep(server, files)
+    blob = server.home / "code" / "blobs" / sha256(b"print('whole')")[:2] / sha256(b"print('whole')")[2:]
+    blob.chmod(0o600)
+    blob.write_bytes(b"print('broke')")
+    answer = folders.submit(server, code, "python", "main.py")
+    name = answer.json["name"]
+    until(lambda: sentence.is_in(str(server.get(f"/v1/{name}:status").get("waiting"))))
+    assert folders.missing(server, files).json["missing"] == [sha256(b"print('whole')")]
+    assert folders.keep(server, files) == code
+    assert printed(server, answer) == ["whole"]
 
 
 def test_other_requests_are_answered_while_a_large_body_comes_in(server: LiveServer):

@@ -129,20 +129,19 @@ def test_the_module_works_when_only_its_file_is_copied(server: LiveServer, tmp_p
     assert metrics(server, job)["progress"]["step"] == 10
 
 
-def test_metrics_outlive_a_killed_server_and_go_with_their_job() -> None:
-    with LiveServer("--cpus", "8", "--memory", "8GiB") as server:
-        job = server.submit(python(STEPS))
-        before = settled(server, job, "memory", 1)
-        server.kill()
-        server.start()
-        until(lambda: len(points(metrics(server, job), "memory")) > len(before))
-        assert points(metrics(server, job), "memory")[: len(before)] == before
-        server.cancel(job)
-        server.wait(job)
-        folder = server.home / "metrics" / job.rsplit("/", 1)[-1]
-        assert folder.exists()
-        assert server.request("DELETE", f"/v1/{job}").status == 200
-        until(lambda: not folder.exists())
+def test_metrics_outlive_a_killed_server_and_go_with_their_job(server: LiveServer) -> None:
+    job = server.submit(python(STEPS))
+    before = settled(server, job, "memory", 1)
+    server.kill()
+    server.start()
+    until(lambda: len(points(metrics(server, job), "memory")) > len(before))
+    assert points(metrics(server, job), "memory")[: len(before)] == before
+    server.cancel(job)
+    server.wait(job)
+    folder = server.home / "metrics" / job.rsplit("/", 1)[-1]
+    assert folder.exists()
+    assert server.request("DELETE", f"/v1/{job}").status == 200
+    until(lambda: not folder.exists())
 
 
 def test_a_window_and_a_step_are_kept_to_and_nonsense_is_refused(server: LiveServer) -> None:
@@ -262,7 +261,9 @@ def top(server: LiveServer, *args: str) -> str:
     return done.stdout
 
 
-def test_a_job_that_puts_fifos_in_place_of_its_files_harms_neither_others_nor_the_servers_stop() -> None:
+def test_a_job_that_puts_fifos_in_place_of_its_files_harms_neither_others_nor_the_servers_stop(
+    server: LiveServer,
+) -> None:
     source = (
         "import os, time\n"
         "print('before', flush=True)\n"
@@ -272,15 +273,15 @@ def test_a_job_that_puts_fifos_in_place_of_its_files_harms_neither_others_nor_th
         "print('after', flush=True)\n"
         "time.sleep(1000)"
     )
-    with LiveServer("--cpus", "64", "--memory", "200GiB") as server:
-        bad = server.submit(python(source))
-        until(lambda: list((server.home / "logs" / bad.rpartition("/")[2]).glob("*.out")))
-        until(lambda: any(path.is_fifo() for path in (server.home / "logs").rglob("*.out")))
-        good = server.submit(python(STEPS))
-        first = until(lambda: metrics(server, good)["progress"])["step"]
-        until(lambda: metrics(server, good)["progress"]["step"] > first)
-        assert server.lines(bad) == []
-        server.cancel(bad)
-        server.cancel(good)
-        assert server.wait(bad)["state"] == "JOB_STATE_CANCELLED"
-        assert server.stop() == 0
+    bad = server.submit(python(source))
+    until(lambda: list((server.home / "logs" / bad.rpartition("/")[2]).glob("*.out")))
+    until(lambda: any(path.is_fifo() for path in (server.home / "logs").rglob("*.out")))
+    good = server.submit(python(STEPS))
+    first = until(lambda: metrics(server, good)["progress"])["step"]
+    until(lambda: metrics(server, good)["progress"]["step"] > first)
+    assert server.lines(bad) == []
+    server.cancel(bad)
+    server.cancel(good)
+    assert server.wait(bad)["state"] == "JOB_STATE_CANCELLED"
+    assert server.stop() == 0
+    server.start()

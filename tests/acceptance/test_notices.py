@@ -220,26 +220,25 @@ def test_a_receiver_that_never_answers_delays_no_job_and_no_other_channel(
 
 
 def test_a_server_that_is_killed_before_it_marks_a_delivery_repeats_it_with_the_same_id(
-    receiver: HttpReceiver,
+    live: LiveServer, receiver: HttpReceiver
 ) -> None:
-    with LiveServer() as live:
-        kills = [live.kill]
+    kills = [live.kill]
 
-        def answer(_: int) -> int:
-            if kills:
-                kills.pop()()
-            return 200
+    def answer(_: int) -> int:
+        if kills:
+            kills.pop()()
+        return 200
 
-        receiver.answer = answer
-        add(live, "a", webhook=receiver.url)
-        name = live.submit(python("pass"))
-        until(lambda: receiver.requests)
-        live.start()
-        until(lambda: len(receiver.requests) == 2)
-        assert told_jobs(receiver) == [by_id(name)] * 2
-        assert len({item.headers["Webhook-Id"] for item in receiver.requests}) == 1
-        until(lambda: channel(live, "a")["waiting"] == 0)
-        assert live.state(name) == "JOB_STATE_SUCCEEDED"
+    receiver.answer = answer
+    add(live, "a", webhook=receiver.url)
+    name = live.submit(python("pass"))
+    until(lambda: receiver.requests)
+    live.start()
+    until(lambda: len(receiver.requests) == 2)
+    assert told_jobs(receiver) == [by_id(name)] * 2
+    assert len({item.headers["Webhook-Id"] for item in receiver.requests}) == 1
+    until(lambda: channel(live, "a")["waiting"] == 0)
+    assert live.state(name) == "JOB_STATE_SUCCEEDED"
 
 
 @pytest.mark.slow
@@ -249,30 +248,30 @@ def test_a_server_that_is_killed_before_it_marks_a_delivery_repeats_it_with_the_
     "The server is killed while it tells people of jobs",
     "Each end of a job is told at least once. What is told twice has the same id.",
 )
-def test_kill_9_of_the_server_at_any_moment_leaves_no_ended_job_untold(receiver: HttpReceiver) -> None:
+def test_kill_9_of_the_server_at_any_moment_leaves_no_ended_job_untold(
+    live: LiveServer, receiver: HttpReceiver
+) -> None:
     pick = random.Random(20261118)
     receiver.answer = lambda number: 503 if number % 7 == 3 else 200
-    with LiveServer("--cpus", "16", "--memory", "64GiB") as live:
-        add(live, "a", webhook=receiver.url, on=["ended"])
-        names: list[str] = []
-        for _ in range(12):
-            codes = [pick.choice((0, 0, 3)) for _ in range(3)]
-            names += [live.submit(python(f"raise SystemExit({code})")) for code in codes]
-            time.sleep(pick.uniform(0, 0.9))
-            live.kill()
-            if pick.random() < 0.3:
-                receiver.close()
-                receiver.again()
-            live.start()
-        for name in names:
-            live.wait(name)
-        until(lambda: {by_id(name) for name in names} <= set(told_jobs(receiver)), patience=120)
-        states = {by_id(name): live.state(name) for name in names}
-        for item in receiver.taken:
-            assert item.json["data"]["state"] == states[item.json["data"]["job"]]
-        by_job = {item.json["data"]["job"]: item.headers["Webhook-Id"] for item in receiver.taken}
-        assert len({item.headers["Webhook-Id"] for item in receiver.taken}) == len(by_job) == len(names)
-        assert "Traceback" not in live.said(), live.said()
+    add(live, "a", webhook=receiver.url, on=["ended"])
+    names: list[str] = []
+    for _ in range(12):
+        codes = [pick.choice((0, 0, 3)) for _ in range(3)]
+        names += [live.submit(python(f"raise SystemExit({code})")) for code in codes]
+        time.sleep(pick.uniform(0, 0.9))
+        live.kill()
+        if pick.random() < 0.3:
+            receiver.close()
+            receiver.again()
+        live.start()
+    for name in names:
+        live.wait(name)
+    until(lambda: {by_id(name) for name in names} <= set(told_jobs(receiver)), patience=120)
+    states = {by_id(name): live.state(name) for name in names}
+    for item in receiver.taken:
+        assert item.json["data"]["state"] == states[item.json["data"]["job"]]
+    by_job = {item.json["data"]["job"]: item.headers["Webhook-Id"] for item in receiver.taken}
+    assert len({item.headers["Webhook-Id"] for item in receiver.taken}) == len(by_job) == len(names)
 
 
 def test_mails_come_from_the_address_of_the_settings_with_the_sentence_as_subject(tmp_path: Path) -> None:

@@ -77,20 +77,21 @@ def test_any_bytes_come_out_as_they_were_written(server: LiveServer, tmp_path: P
     assert (tmp_path / "out").read_bytes() == b"19998\n19999\nno end"
 
 
-def test_a_follower_outlasts_kills_of_the_server_without_losing_or_doubling_a_byte(tmp_path: Path) -> None:
-    with LiveServer("--cpus", "8") as server:
-        job = server.submit([sys.executable, "-c", COUNTING])
-        out = tmp_path / "out"
-        follower = logs(server, job.rsplit("/", 1)[-1], "-f", out=out)
-        for size in (20_000, 300_000, 700_000):
-            deadline = time.monotonic() + 60
-            while out.stat().st_size < size and time.monotonic() < deadline:
-                time.sleep(0.01)
-            server.kill()
-            server.start()
-        assert follower.wait(120) == 0
-        assert server.wait(job)["state"] == "JOB_STATE_SUCCEEDED"
-        assert out.read_bytes() == written(server, job)
+def test_a_follower_outlasts_kills_of_the_server_without_losing_or_doubling_a_byte(
+    server: LiveServer, tmp_path: Path
+) -> None:
+    job = server.submit([sys.executable, "-c", COUNTING])
+    out = tmp_path / "out"
+    follower = logs(server, job.rsplit("/", 1)[-1], "-f", out=out)
+    for size in (20_000, 300_000, 700_000):
+        deadline = time.monotonic() + 60
+        while out.stat().st_size < size and time.monotonic() < deadline:
+            time.sleep(0.01)
+        server.kill()
+        server.start()
+    assert follower.wait(120) == 0
+    assert server.wait(job)["state"] == "JOB_STATE_SUCCEEDED"
+    assert out.read_bytes() == written(server, job)
 
 
 def test_ctrl_c_ends_a_follower_at_once_and_not_the_job(server: LiveServer, tmp_path: Path) -> None:

@@ -215,18 +215,18 @@ def test_who_goes_away_hangs_up(server: LiveServer, job: str):
     until(lambda: not [one for one in server.commands() if "sleep 4242" in one])
 
 
-def test_a_server_that_ends_says_so_and_leaves_no_shell(job: str):
-    with LiveServer(*FLAGS, env=NO_PROFILE) as server:
-        name = server.submit(STAYS)
-        until(lambda: server.lines(name))
-        words = ["sh", "-c", "trap '' HUP TERM; echo began; sleep 4243; sleep 4243"]
-        socket = WebSocket(server.url, path(name), (PROTOCOL, a_ticket(server, name, command=words)))
-        said(socket, "began")
-        assert server.stop() == 0
-        said(socket)
-        socket.close()
-        assert not [one for one in server.commands() if "4243" in one]
-        assert "Traceback" not in server.said()
+def test_a_server_that_ends_says_so_and_leaves_no_shell(server: LiveServer, job: str):
+    name = server.submit(STAYS)
+    until(lambda: server.lines(name))
+    words = ["sh", "-c", "trap '' HUP TERM; echo began; sleep 4243; sleep 4243"]
+    socket = WebSocket(server.url, path(name), (PROTOCOL, a_ticket(server, name, command=words)))
+    said(socket, "began")
+    assert server.stop() == 0
+    said(socket)
+    socket.close()
+    assert not [one for one in server.commands() if "4243" in one]
+    assert "Traceback" not in server.said()
+    server.start()
 
 
 # The page
@@ -364,15 +364,15 @@ def test_a_terminal_is_itself_again_however_the_command_ends(server: LiveServer,
     "The shell ends with exit code 1, and the terminal is as it was before.",
     sentence="the server hung up: it ended, or the shell was closed there",
 )
-def test_a_server_that_is_killed_ends_the_command_with_a_sentence(sentence: Sentence):
-    with LiveServer(*FLAGS, env=NO_PROFILE) as server:
-        name = server.submit(STAYS)
-        until(lambda: server.lines(name))
-        with on_a_terminal(server, name) as (process, ours):
-            typed(ours, "echo $((70 + 7))\n", "77")
-            server.kill()
-            assert sentence.is_in(typed(ours, "", "closed there"))
-            assert process.wait(PATIENCE) == 1
+def test_a_server_that_is_killed_ends_the_command_with_a_sentence(server: LiveServer, sentence: Sentence):
+    name = server.submit(STAYS)
+    until(lambda: server.lines(name))
+    with on_a_terminal(server, name) as (process, ours):
+        typed(ours, "echo $((70 + 7))\n", "77")
+        server.kill()
+        assert sentence.is_in(typed(ours, "", "closed there"))
+        assert process.wait(PATIENCE) == 1
+    server.start()
 
 
 def test_a_refusal_is_read_by_the_client_of_websockets(server: LiveServer, job: str):

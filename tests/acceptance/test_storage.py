@@ -350,28 +350,29 @@ def test_ctrl_c_leaves_no_half_file_and_no_half_object(server: LiveServer, tmp_p
     "The command waits for the next server and goes on where it was.",
 )
 @pytest.mark.slow
-def test_an_upload_and_a_download_go_on_after_the_server_was_killed(tmp_path: Path) -> None:
+def test_an_upload_and_a_download_go_on_after_the_server_was_killed(
+    server: LiveServer, tmp_path: Path
+) -> None:
     big = tmp_path / "big"
     with big.open("wb") as file:
         for _ in range(3):
             file.write(os.urandom(100 << 20))
-    with LiveServer() as server:
-        run(server, "buckets", "create", "gs://broken")
-        command = [sys.executable, "-c", "from trainshed.cli.main import main; main()", "storage", "cp"]
-        env = os.environ | {"TRAINSHED_HOME": str(server.home), "TRAINSHED_URL": server.url}
-        held = server.home / "buckets" / ".trainshed" / "held"
-        for source, target, seen in (
-            (str(big), "gs://broken/big", lambda: list(held.iterdir())),
-            ("gs://broken/big", str(tmp_path / "back"), lambda: list(tmp_path.glob(".*.part"))),
-        ):
-            started = subprocess.Popen([*command, source, target], env=env, stderr=subprocess.PIPE)
-            until = time.monotonic() + 60
-            while not any(p.stat().st_size > (80 << 20) for p in seen()):
-                assert time.monotonic() < until
-                assert started.poll() is None
-                time.sleep(0.005)
-            server.kill()
-            server.start()
-            _, said = started.communicate(timeout=100)
-            assert started.returncode == 0, said
-        assert (tmp_path / "back").read_bytes() == big.read_bytes()
+    run(server, "buckets", "create", "gs://outlasts")
+    command = [sys.executable, "-c", "from trainshed.cli.main import main; main()", "storage", "cp"]
+    env = os.environ | {"TRAINSHED_HOME": str(server.home), "TRAINSHED_URL": server.url}
+    held = server.home / "buckets" / ".trainshed" / "held"
+    for source, target, seen in (
+        (str(big), "gs://outlasts/big", lambda: list(held.iterdir())),
+        ("gs://outlasts/big", str(tmp_path / "back"), lambda: list(tmp_path.glob(".*.part"))),
+    ):
+        started = subprocess.Popen([*command, source, target], env=env, stderr=subprocess.PIPE)
+        until = time.monotonic() + 60
+        while not any(p.stat().st_size > (80 << 20) for p in seen()):
+            assert time.monotonic() < until
+            assert started.poll() is None
+            time.sleep(0.005)
+        server.kill()
+        server.start()
+        _, said = started.communicate(timeout=100)
+        assert started.returncode == 0, said
+    assert (tmp_path / "back").read_bytes() == big.read_bytes()
