@@ -51,9 +51,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take long come first, so that workers end together; each stays whole, else as shuffled."""
+    """Files that take long come first, so that workers end together; each stays whole, else as shuffled.
+
+    Those that share a browser come next, one after the other.
+    """
     long = {item.path for item in items if takes_long(item)}
-    items.sort(key=lambda item: item.path not in long)
+    items.sort(key=lambda item: 1 if item.path.parent.name == "browser" else 2 * (item.path not in long))
 
 
 def takes_long(item: pytest.Item) -> bool:

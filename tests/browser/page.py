@@ -74,9 +74,9 @@ def chromium() -> str | None:
     return next(filter(None, map(shutil.which, names)), None)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One for each file: async tests of other files cannot run before Playwright's own loop is stopped."""
+    """One while files of this folder follow each other: async tests of others need its loop stopped."""
     program = chromium()
     if program is None:
         pytest.skip("chromium is not here; get it on Debian or Ubuntu, as root, with: scripts/containers-env")
