@@ -275,17 +275,16 @@ def test_quotas_of_others_are_less_by_what_is_reserved(server: LiveServer) -> No
     assert quotas["cpus"] == 8
 
 
-def test_a_resource_outlives_the_server() -> None:
-    with LiveServer(*SIZE) as own:
-        made(own, "team")
-        before = own.get(f"{RESOURCES}/team")
-        [job] = running(own, "team")
-        own.kill()
-        own.start()
-        assert own.get(f"{RESOURCES}/team") == before
-        running(own, count=2)
-        waits(own, submit(own))
-        assert own.state(job) == "JOB_STATE_RUNNING"
+def test_a_resource_outlives_the_server(server: LiveServer) -> None:
+    made(server, "team")
+    before = server.get(f"{RESOURCES}/team")
+    [job] = running(server, "team")
+    server.kill()
+    server.start()
+    assert server.get(f"{RESOURCES}/team") == before
+    running(server, count=2)
+    waits(server, submit(server))
+    assert server.state(job) == "JOB_STATE_RUNNING"
 
 
 def test_below_a_share_no_more_is_reserved_than_its_nominal_amount(tmp_path: Path) -> None:
