@@ -62,6 +62,8 @@ def convert_experiment(document: Mapping[str, Any], faults: Faults) -> Experimen
     algorithm, seed = _algorithm(spec, faults, notes)
     space = _space(spec, algorithm, faults, notes)
     objective, target = _objective(part(spec, "objective"), faults)
+    if number(spec, "maxTrialCount") is None:
+        notes.append(f"spec.maxTrialCount is not there: at most {TRIALS} trials are run.")
     return Experiment(
         spec=StudySpec(
             space=space,
@@ -125,8 +127,8 @@ def _settings(
         where, name = f"{path}.algorithmSettings[{at}]", text(row, "name")
         if name not in known:
             notes.append(f"{where} is ignored: {shown(name)} is not known here.")
-        elif (number := _whole(row.get("value"))) is not None:
-            settings[name] = number
+        elif (whole := _whole(row.get("value"))) is not None:
+            settings[name] = whole
         else:
             faults.add(f"{where}.value", f"must be a whole number, not {shown(row.get('value'))}.")
     return settings

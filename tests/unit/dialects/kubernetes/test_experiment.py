@@ -167,6 +167,15 @@ def test_settings_that_are_not_known_are_told_and_wrong_ones_refused():
     }
 
 
+def test_an_experiment_without_a_number_of_trials_is_told_how_many_are_run():
+    document = changed()
+    del document["spec"]["maxTrialCount"]
+    wanted = parsed(document)
+    assert wanted.experiment.limits.trials == 30
+    assert "spec.maxTrialCount is not there: at most 30 trials are run." in wanted.notes
+    assert not any("maxTrialCount" in note for note in parsed(EXPERIMENT).notes)
+
+
 @pytest.mark.parametrize(
     ("strategy", "selection"),
     [("latest", Selection.LAST), ("min", Selection.BEST), (None, Selection.BEST)],
