@@ -30,6 +30,14 @@ def open_server() -> Iterator[LiveServer]:
 
 
 @pytest.fixture(scope="session")
+def mortal() -> Iterator[LiveServer]:
+    """A server that tests kill, and start again."""
+    with LiveServer(*ROOMY) as live:
+        yield live
+        assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture(scope="session")
 def strict_server() -> Iterator[LiveServer]:
     """A small server on which a larger job waits."""
     with LiveServer("--cpus", "4", "--memory", "16GiB", "--fit", "strict") as live:

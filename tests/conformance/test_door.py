@@ -51,12 +51,11 @@ def test_the_same_key_at_once_from_many_is_one_job(server: LiveServer, unique: U
     assert server.wait(answers[0].json["name"])["state"] == "JOB_STATE_SUCCEEDED"
 
 
-def test_a_key_is_remembered_over_kill_9(unique: Unique) -> None:
-    with LiveServer() as server:
-        first = create(server, "k", "survives")
-        server.kill()
-        server.start()
-        assert create(server, "k", "survives").json["name"] == first.json["name"]
+def test_a_key_is_remembered_over_kill_9(mortal: LiveServer) -> None:
+    first = create(mortal, "k", "survives")
+    mortal.kill()
+    mortal.start()
+    assert create(mortal, "k", "survives").json["name"] == first.json["name"]
 
 
 def test_an_endless_key_is_refused(server: LiveServer) -> None:

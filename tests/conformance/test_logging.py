@@ -255,19 +255,18 @@ def test_another_project_s_lines_are_not_shown(server: LiveServer, talker: str) 
     assert (answer.status, answer.json) == (200, {})
 
 
-def test_lines_printed_before_a_kill_9_are_there_after_it(unique: Unique) -> None:
+def test_lines_printed_before_a_kill_9_are_there_after_it(mortal: LiveServer, unique: Unique) -> None:
     source = "import time\nfor i in range(40): print(i, flush=True); time.sleep(0.05)"
-    with LiveServer() as live:
-        name = live.submit(python(source), name=unique("survivor"))
-        live.wait_for(name, ("JOB_STATE_RUNNING",))
-        live.kill()
-        live.start()
-        assert live.wait(name)["state"] == "JOB_STATE_SUCCEEDED"
-        assert [line["text"] for line in live.lines(name)] == [str(i) for i in range(40)]
-        entries = live.entries(
-            f'resource.labels.job_id="{ident(name)}" AND resource.labels.task_name="workerpool0-0"'
-        )
-        assert [message(e) for e in entries] == [str(i) for i in range(40)]
+    name = mortal.submit(python(source), name=unique("survivor"))
+    mortal.wait_for(name, ("JOB_STATE_RUNNING",))
+    mortal.kill()
+    mortal.start()
+    assert mortal.wait(name)["state"] == "JOB_STATE_SUCCEEDED"
+    assert [line["text"] for line in mortal.lines(name)] == [str(i) for i in range(40)]
+    entries = mortal.entries(
+        f'resource.labels.job_id="{ident(name)}" AND resource.labels.task_name="workerpool0-0"'
+    )
+    assert [message(e) for e in entries] == [str(i) for i in range(40)]
 
 
 def test_a_costly_filter_is_answered_and_keeps_nobody_waiting(server: LiveServer) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.conftest import ROOMY
 from tests.conformance.sdk_session import PYTHON, Sdk, SdkError
 from tests.live import PARENT, LiveServer, until
 
@@ -103,25 +102,24 @@ def test_a_client_that_asks_again_gets_its_open_trials_and_others_get_new_ones(
 
 
 def test_a_server_that_is_killed_between_suggest_and_complete_issues_the_same_trial_again(
-    sdk: Sdk, unique: Unique
+    mortal: LiveServer, sdk: Sdk, unique: Unique
 ) -> None:
-    with LiveServer(*ROOMY) as server:
-        study = sdk("studies.create", server, name=unique("killed"), metrics=HIGH)
-        trials = sdk("studies.suggest", server, study=study, worker="a", count=2)
-        sdk("studies.measure", server, study=study, uid=1, value={"accuracy": 0.25}, steps=7, elapsed=2.5)
-        server.kill()
-        server.start()
-        again = sdk("studies.suggest", server, study=study, worker="a", count=2)
-        assert [trial["parameters"] for trial in again] == [trial["parameters"] for trial in trials]
-        assert again[0]["measurements"] == [{"steps": 7, "elapsed": 2, "metrics": {"accuracy": 0.25}}]
-        assert again[1] == trials[1]
-        done = sdk("studies.complete", server, study=study, uid=1)
-        server.kill()
-        server.start()
-        assert done["final"]["metrics"] == {"accuracy": 0.25}
-        assert sdk("studies.trial", server, study=study, uid=1) == done
-        (left,) = sdk("studies.suggest", server, study=study, worker="a")
-        assert left == trials[1]
+    study = sdk("studies.create", mortal, name=unique("killed"), metrics=HIGH)
+    trials = sdk("studies.suggest", mortal, study=study, worker="a", count=2)
+    sdk("studies.measure", mortal, study=study, uid=1, value={"accuracy": 0.25}, steps=7, elapsed=2.5)
+    mortal.kill()
+    mortal.start()
+    again = sdk("studies.suggest", mortal, study=study, worker="a", count=2)
+    assert [trial["parameters"] for trial in again] == [trial["parameters"] for trial in trials]
+    assert again[0]["measurements"] == [{"steps": 7, "elapsed": 2, "metrics": {"accuracy": 0.25}}]
+    assert again[1] == trials[1]
+    done = sdk("studies.complete", mortal, study=study, uid=1)
+    mortal.kill()
+    mortal.start()
+    assert done["final"]["metrics"] == {"accuracy": 0.25}
+    assert sdk("studies.trial", mortal, study=study, uid=1) == done
+    (left,) = sdk("studies.suggest", mortal, study=study, worker="a")
+    assert left == trials[1]
 
 
 def test_a_trial_is_completed_once_with_its_last_measurement_or_as_infeasible(

@@ -420,27 +420,26 @@ def test_bytes_without_a_range_are_the_whole(server: LiveServer, bucket: str) ->
     assert server.request("PUT", path, content).json == made.json
 
 
-def test_an_upload_has_the_length_it_was_begun_with(unique: Unique) -> None:
-    with LiveServer() as server:
-        server.post("/storage/v1/b", {"name": "declared"})
-        path = begin(server, "declared", "x", **{"X-Upload-Content-Length": "20"})
-        server.kill()
-        server.start()
-        for answer in (
-            server.request("PUT", path, b"0123456789"),
-            piece(server, path, "0-9/10", b"0123456789"),
-            piece(server, path, "*/10"),
-            piece(server, path, "0-20/*", b"0" * 21),
-        ):
-            message = refused(answer, 400, "invalid")
-            assert "20 bytes" in message
-            assert ("one of 10." in message) or ("one of 21." in message)
-        refused(server.request("GET", one("declared", "x")), 404, "notFound")
-        assert piece(server, path, "0-9/*", b"0123456789").status == 308
-        assert piece(server, path, "10-19/20", b"0123456789").json["size"] == "20"
-        wrong = {"X-Upload-Content-Length": "many"}
-        begun = "/upload/storage/v1/b/declared/o?uploadType=resumable&name=y"
-        refused(server.request("POST", begun, {}, headers=wrong), 400, "invalid")
+def test_an_upload_has_the_length_it_was_begun_with(mortal: LiveServer) -> None:
+    mortal.post("/storage/v1/b", {"name": "declared"})
+    path = begin(mortal, "declared", "x", **{"X-Upload-Content-Length": "20"})
+    mortal.kill()
+    mortal.start()
+    for answer in (
+        mortal.request("PUT", path, b"0123456789"),
+        piece(mortal, path, "0-9/10", b"0123456789"),
+        piece(mortal, path, "*/10"),
+        piece(mortal, path, "0-20/*", b"0" * 21),
+    ):
+        message = refused(answer, 400, "invalid")
+        assert "20 bytes" in message
+        assert ("one of 10." in message) or ("one of 21." in message)
+    refused(mortal.request("GET", one("declared", "x")), 404, "notFound")
+    assert piece(mortal, path, "0-9/*", b"0123456789").status == 308
+    assert piece(mortal, path, "10-19/20", b"0123456789").json["size"] == "20"
+    wrong = {"X-Upload-Content-Length": "many"}
+    begun = "/upload/storage/v1/b/declared/o?uploadType=resumable&name=y"
+    refused(mortal.request("POST", begun, {}, headers=wrong), 400, "invalid")
 
 
 @pytest.mark.parametrize("said", ["5-1/*", "0-9/5", "3-9/0"])
@@ -473,16 +472,15 @@ def test_a_connection_that_breaks_keeps_what_came(server: LiveServer, bucket: st
     assert made.json["md5Hash"] == base64.b64encode(hashlib.md5(content).digest()).decode()
 
 
-def test_an_upload_survives_a_killed_server(unique: Unique) -> None:
-    with LiveServer() as server:
-        server.post("/storage/v1/b", {"name": "survives"})
-        path = begin(server, "survives", "x")
-        piece(server, path, "0-3/*", b"0123")
-        server.kill()
-        server.start()
-        assert piece(server, path, "*/*").headers["range"] == "bytes=0-3"
-        piece(server, path, "4-9/10", b"456789", **{"X-Goog-Hash": "crc32c=KAwGng=="})
-        assert server.request("GET", one("survives", "x", "?alt=media")).body == b"0123456789"
+def test_an_upload_survives_a_killed_server(mortal: LiveServer) -> None:
+    mortal.post("/storage/v1/b", {"name": "survives"})
+    path = begin(mortal, "survives", "x")
+    piece(mortal, path, "0-3/*", b"0123")
+    mortal.kill()
+    mortal.start()
+    assert piece(mortal, path, "*/*").headers["range"] == "bytes=0-3"
+    piece(mortal, path, "4-9/10", b"456789", **{"X-Goog-Hash": "crc32c=KAwGng=="})
+    assert mortal.request("GET", one("survives", "x", "?alt=media")).body == b"0123456789"
 
 
 def test_an_abandoned_upload_is_gone(server: LiveServer, bucket: str) -> None:
