@@ -3,6 +3,7 @@
 import http.client
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import threading
@@ -17,19 +18,31 @@ from tests.chaos.kinds import command
 from tests.chaos.notes import Note, held_locks, read_notes
 from tests.chaos.port import quiet_port
 from tests.chaos.settle import ROOM, cgroups
-from tests.live import JOBS, PATIENCE, LiveServer, pool
+from tests.live import JOBS, PATIENCE, LiveServer, pool, until
+from tests.shared_server import forget_jobs
 
 pytestmark = pytest.mark.slow
 
 SOON = {"restartRule": {"backoff": "0.1s"}}
 
 
-@pytest.fixture
-def server() -> Iterator[LiveServer]:
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[LiveServer]:
     with LiveServer(*ROOM, port=quiet_port()) as live:
-        (live.base / "notes").mkdir()
         yield live
         assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """The same for all, without jobs and notes."""
+    notes = shared_server.base / "notes"
+    notes.mkdir()
+    yield shared_server
+    forget_jobs(shared_server)
+    until(lambda: not list((shared_server.home / "run/jobs").iterdir()))
+    wait_until_nothing_lives(shared_server)
+    shutil.rmtree(notes)
 
 
 def works(server: LiveServer, seconds: float, does: str = "works") -> list[str]:
@@ -69,10 +82,7 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def wait_until_nothing_lives(server: LiveServer) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while server.processes() or held_locks(server.base / "notes"):
-        assert time.monotonic() < deadline, "something still lives"
-        time.sleep(0.02)
+    until(lambda: not server.processes() and not held_locks(server.base / "notes"), "the end of all")
 
 
 @pytest.mark.fault(
