@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -34,6 +35,11 @@ def searched(
     return trials
 
 
+@cache
+def of_bowl(count: int, seed: int) -> list[TrialResult]:
+    return searched(bowl, count, seed)
+
+
 def best(trials: list[TrialResult]) -> float:
     return min(value for trial in trials for value in trial.values or ())
 
@@ -41,7 +47,7 @@ def best(trials: list[TrialResult]) -> float:
 @pytest.mark.parametrize(("shift", "factor"), [(100.0, 1.0), (-7.0, 1000.0)])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_ten_trials_after_an_earlier_study_beat_ten_without(shift: float, factor: float, seed: int) -> None:
-    earlier = learned([searched(bowl, 20, seed + 100)], SPACE, LOSS)
+    earlier = learned([of_bowl(20, seed + 100)], SPACE, LOSS)
 
     def copy(point: TrialPoint) -> float:
         return shift + factor * bowl(point)
@@ -54,19 +60,19 @@ def test_an_optimum_that_has_moved_a_little_is_found_all_the_same(seed: int) -> 
     def moved(point: TrialPoint) -> float:
         return (float(point["x"]) - 4.3) ** 2 + 2 * (float(point["y"]) - 6.1) ** 2
 
-    earlier = learned([searched(bowl, 20, seed + 100)], SPACE, LOSS)
+    earlier = learned([of_bowl(20, seed + 100)], SPACE, LOSS)
     assert best(searched(moved, 12, seed, earlier)) < 0.1  # it is 3 at the old one
 
 
 def test_the_third_trial_is_better_than_all_points_that_were_tried_before() -> None:
-    earlier = [t for t in searched(bowl, 12, 5) if bowl(t.point) > 3]  # what was good is not told
+    earlier = [t for t in of_bowl(12, 5) if bowl(t.point) > 3]  # what was good is not told
     assert len(earlier) >= 5
     warm = searched(lambda point: 100 + bowl(point), 3, 1, learned([earlier], SPACE, LOSS))
     assert best(warm) < 100 + best(earlier)
 
 
 def test_the_same_request_gets_the_same_point_and_none_of_an_earlier_study_is_forbidden() -> None:
-    earlier = learned([searched(bowl, 12, 5)], SPACE, LOSS)
+    earlier = learned([of_bowl(12, 5)], SPACE, LOSS)
     first = searched(bowl, 3, 1, earlier)
     assert searched(bowl, 3, 1, earlier) == first
     top = min(earlier, key=lambda trial: trial.values or ())
@@ -75,8 +81,7 @@ def test_the_same_request_gets_the_same_point_and_none_of_an_earlier_study_is_fo
 
 def test_an_earlier_study_that_says_the_opposite_is_left_out() -> None:
     opposite = [
-        TrialResult(point=trial.point, values=(-(trial.values or (0.0,))[0],))
-        for trial in searched(bowl, 12, 5)
+        TrialResult(point=trial.point, values=(-(trial.values or (0.0,))[0],)) for trial in of_bowl(12, 5)
     ]
     own = tuple(searched(bowl, 8, 1))
 
@@ -90,7 +95,7 @@ def test_an_earlier_study_that_says_the_opposite_is_left_out() -> None:
 
 def test_values_of_any_size_and_studies_without_spread_harm_nobody() -> None:
     for value in (1e308, -1e308, 0.0, 5e-324):
-        flat = [TrialResult(point=trial.point, values=(value,)) for trial in searched(bowl, 6, 5)]
+        flat = [TrialResult(point=trial.point, values=(value,)) for trial in of_bowl(6, 5)]
         wild = [TrialResult(point=t.point, values=(value * at,)) for at, t in enumerate(flat)]
         earlier = learned([flat, wild], SPACE, LOSS)
         trials = searched(lambda point, size=value: size * bowl(point) / 1e3, 4, 1, earlier)
