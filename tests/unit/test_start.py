@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import cache
 
 # A wrong setting ends it when all is imported that there is to import.
 CODE = """import json, sys
@@ -12,9 +13,10 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
-def imported() -> set[str]:
+@cache
+def imported() -> frozenset[str]:
     done = subprocess.run([sys.executable, "-P", "-c", CODE], capture_output=True, text=True, check=True)
-    return set(json.loads(done.stdout))
+    return frozenset(json.loads(done.stdout))
 
 
 def test_of_containers_only_what_looks_for_an_engine_is_imported_at_the_start():
