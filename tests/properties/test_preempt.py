@@ -228,7 +228,7 @@ def test_what_is_kept_from_cycle_to_cycle_changes_no_decision(
 def test_who_is_stopped_for_starts_also_where_another_of_its_shape_is_refused():
     """What is kept for one is not the other's, and the other comes before it in the queue."""
     tree = a_tree(
-        a_share("a", 0, parent="above"), a_share("b", 5, parent="above", lend=0), a_share("above", 5)
+        a_share("a", 0, parent="above"), a_share("b", 5, parent="above", lend=0), a_share("above", 7)
     )
     first = [a_job_of("a", "0", 1), a_job_of("a", "spot", 6, spot=True), a_job_of("c", "1", 1)]
     world = World(tree, first)

@@ -190,6 +190,7 @@ def _more_rights(
     unfit: set[str] = set()
     closed: set[Shape] = set()
     left = _AmountsLeft(use, name)
+    keeps = any(use.kept_below(name, item) for item in tree.kept)
     shares = [share for share, path in tree.paths.items() if name in path]
     runs = [running[share] for share in shares if running[share]]
     # So many that wait are tried; a job that runs behind them has its right all the same.
@@ -201,8 +202,10 @@ def _more_rights(
             stake.priority < blocked.get(stake.share, stake.priority) or stake.size in unfit
         )
         if not is_blocked and (parts := left.parts(stake)) is not None:
-            if left.take(parts):
+            if (not keeps or use.leaves_kept(name, stake)) and left.take(parts):
                 rightful.append(stake)
+                if keeps:
+                    use.take(stake)
                 if left.is_nothing:
                     break
                 continue
@@ -211,7 +214,8 @@ def _more_rights(
             unfit.add(stake.size)
         if shape is not None:
             closed.add(shape)
-    use.take_all(rightful, items=tree.bounded_items)
+    if not keeps:
+        use.take_all(rightful, items=tree.bounded_items)
     return rightful
 
 

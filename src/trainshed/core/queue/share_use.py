@@ -137,11 +137,11 @@ class ShareUse:
         self.take(stake, -1)
 
     def set_aside(self, share: str) -> None:
-        """Count what a reserved share does not use as used by those above it."""
+        """Count what a reserved share does not use as used, also by those above it."""
         self._ranks.clear()
         for item, amount in self.tree.nominal[share].items():
             idle = max(0, amount - self.used.get((share, item), 0))
-            for name in self.tree.paths[share][1:]:
+            for name in self.tree.paths[share]:
                 self.used[name, item] = self.used.get((name, item), 0) + idle
 
     def exceeds_nominal(self, share: str, more: Amounts) -> bool:
@@ -270,6 +270,18 @@ class ShareUse:
     def kept_below(self, share: str, item: str) -> float:
         """What the shares below this one keep."""
         return self._kept_beside((), share, item)
+
+    def leaves_kept(self, share: str, stake: Stake) -> bool:
+        """Whether there is enough of its nominal amount for the job beside what others below it keep."""
+        tree, path = self.tree, self.tree.paths[stake.share]
+        for item in tree.kept & stake.amounts.keys():
+            kept = 0.0
+            for name in path[: path.index(share) + 1]:
+                kept += self._kept_beside(path, name, item)
+            used = self.used.get((share, item), 0) + kept + stake.amounts[item]
+            if kept and used > tree.nominal[share].get(item, inf) + EPSILON:
+                return False
+        return True
 
     def _kept_beside(self, path: tuple[str, ...], name: str, item: str) -> float:
         """What the shares below this one keep, but for those of the path."""

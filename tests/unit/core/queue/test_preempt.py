@@ -273,3 +273,17 @@ def test_jobs_that_the_limits_of_their_share_hold_back_do_not_hide_who_is_behind
     # There is room for each once `low` and `spot` have stopped, and its share may not have so much.
     many = [a_job_of("a", f"{n}", 2 + n / 100, priority=1, user="ann") for n in range(2 * MOST_CLAIMANTS)]
     assert stopped([*many, a_job_of("c", "behind", 2)], running, tree=tree) == {"behind": ["spot"]}
+
+
+def test_what_a_share_does_not_lend_gives_no_other_below_the_same_one_a_right():
+    below = [a_share("a", 5, parent="above", lend=1), a_share("b", 2, parent="above")]
+    tree = a_tree(a_share("above", 7), *below, a_share("c", 1))
+    running = [a_job_of("b", "own", 2, created_at=at(-2)), a_job_of("b", "borrows", 2, created_at=at(-1))]
+    assert stopped([a_job_of("c", "1", 1)], running, tree=tree) == {"1": ["borrows"]}
+
+
+def test_a_share_may_use_itself_what_it_does_not_lend_with_the_rights_of_the_one_above():
+    below = [a_share("a", 5, parent="above", lend=0), a_share("b", 2, parent="above")]
+    tree = a_tree(a_share("above", 7), *below, a_share("c", 1))
+    running = [a_job_of("c", "borrows", 2, created_at=at(-2)), a_job_of("b", "0", 1, created_at=at(-1))]
+    assert stopped([a_job_of("a", "1", 6)], running, tree=tree) == {"1": ["borrows"]}
