@@ -265,6 +265,16 @@ def test_a_share_takes_from_its_sister_what_is_its_own_and_leaves_others_alone()
     assert stopped([a_job_of("x", "1", 2)], running, tree=tree) == {"1": ["borrows"]}
 
 
+def test_what_a_sister_does_not_lend_gives_nobody_else_a_right_in_the_share_above():
+    tree = a_tree(
+        a_share("above", 4),
+        a_share("x", 4, parent="above", lend=0),
+        a_share("y", 0, parent="above"),
+        a_share("z", 4),
+    )
+    assert stopped([a_job_of("z", "1", 4)], [a_job_of("y", "borrows", 1)], tree=tree) == {"1": ["borrows"]}
+
+
 @pytest.mark.parametrize("share", [a_share("a", 4, borrow=0), a_share("a", 4, per_user=4)])
 def test_jobs_that_the_limits_of_their_share_hold_back_do_not_hide_who_is_behind_them(share: Share):
     tree = a_tree(share, a_share("c", 2))
