@@ -4,7 +4,7 @@
 // A tab that is hidden lets go of its stream, and reads everything again when it is looked at.
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
-import { EVERYWHERE, withQuery } from "./api.js";
+import { EVERYWHERE, SIGNED_OUT, withQuery } from "./api.js";
 import { inOwnProject } from "./own-project.js";
 
 /**
@@ -75,7 +75,9 @@ function open() {
   opened.onerror = () => {
     if (stream !== opened) return;
     setAway(true);
-    if (opened.readyState === EventSource.CLOSED) timer = setTimeout(open, RETRY);
+    if (opened.readyState !== EventSource.CLOSED) return;
+    dispatchEvent(new Event(SIGNED_OUT)); // the server refuses: perhaps somebody signed out in another tab
+    timer = setTimeout(open, RETRY);
   };
 }
 
