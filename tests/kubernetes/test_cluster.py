@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from scripts.cluster_parts import groups, network, processes
+from scripts.cluster_parts.place import Programs, cache_folder
 from tests.cluster import SCRIPT, Cluster, a_cluster_apart, command, wait_for
 from tests.engine_images import on_disk
 from tests.kubernetes import pods
@@ -193,7 +194,9 @@ def remains(folder: Path, link: str) -> list[str]:
     group = link.replace("tshed", "tshed-cluster-")
     left += [str(tree / group) for tree in groups.all_trees() if (tree / group).exists()]
     left += [line for line in Path("/proc/mounts").read_text().splitlines() if str(folder) in line]
-    rules = subprocess.run(["iptables-save"], capture_output=True, text=True, check=False).stdout
+    programs = Programs(cache_folder())  # the machine may have none of its own
+    tool, env = programs.path("iptables-save"), programs.environment()
+    rules = subprocess.run([tool], env=env, capture_output=True, text=True, check=True).stdout
     left += [line for line in rules.splitlines() if "KUBE-" in line]
     return left + [str(path) for path in [folder] if path.exists()]
 
