@@ -28,6 +28,8 @@ from scripts.cluster_parts import life, missing
 from scripts.cluster_parts.api import Answer, Api
 from scripts.cluster_parts.image import BASE
 from scripts.cluster_parts.place import Place, Programs, cache_folder, state_folder
+from scripts.cluster_parts.processes import running
+from tests.engine import HOW_TO_GET_IT
 from tests.live import PATIENCE
 
 ROOT = Path(__file__).parents[1]
@@ -50,6 +52,13 @@ class Cluster:
     place: Place
     api: Api = field(repr=False)
     image: str = BASE
+
+    @property
+    def registry(self) -> str:
+        """The address of its own, to which anybody may push."""
+        if not running(self.place.folder, "registry"):
+            pytest.skip(f"the cluster has no registry: docker-registry is not here; {HOW_TO_GET_IT}")
+        return self.place.addresses.registry
 
     def command(self, *words: str) -> str:
         return command(self.place.folder, *words)

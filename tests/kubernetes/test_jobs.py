@@ -155,7 +155,7 @@ def test_a_program_that_takes_too_much_memory_is_told_so(server: LiveServer, clu
 def test_an_image_that_no_registry_has_fails_the_job_with_the_registrys_words(
     server: LiveServer, cluster: Cluster
 ):
-    image = f"{cluster.place.addresses.registry}/nobody/has:this"
+    image = f"{cluster.registry}/nobody/has:this"
     pools = [{"machineSpec": {"machineType": "custom-1-256"}, "replicaCount": 1}]
     pools[0]["containerSpec"] = {"imageUri": image, "command": ["true"]}
     job = server.submit(pools=pools, name="no image")

@@ -25,7 +25,7 @@ CONFIG = {
 @pytest.fixture(scope="module")
 def image(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> str:
     name = f"own/{uuid.uuid4().hex}"
-    return push_teller(cluster.place.addresses.registry, name, tmp_path_factory.mktemp("image"), CONFIG)
+    return push_teller(cluster.registry, name, tmp_path_factory.mktemp("image"), CONFIG)
 
 
 def run(server: LiveServer, image: str, **container: object) -> tuple[dict[str, Any], list[str]]:
@@ -73,6 +73,6 @@ def test_an_image_whose_registry_the_server_does_not_reach_needs_a_command(
 
 def test_an_image_without_a_program_needs_a_command(server: LiveServer, cluster: Cluster, tmp_path: Path):
     name = f"own/{uuid.uuid4().hex}"
-    image = push_teller(cluster.place.addresses.registry, name, tmp_path, {"User": "1"})
+    image = push_teller(cluster.registry, name, tmp_path, {"User": "1"})
     done, _ = run(server, image)
     assert done["state"] == "JOB_STATE_FAILED" and "which has none" in done["error"]["message"], done["error"]
