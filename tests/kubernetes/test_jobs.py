@@ -70,7 +70,8 @@ def test_replicas_of_a_gang_find_each_other_by_name_from_their_first_line(
     job = submit(server, MEETS_ALL, 1, 2)
     done = server.wait(job, 180)
     assert done["state"] == "JOB_STATE_SUCCEEDED", json.dumps(done)
-    assert sorted(lines(server, job)) == ["workerpool0-0 3", "workerpool1-0 3", "workerpool1-1 3"]
+    said, events = sorted(lines(server, job)), server.get(f"/v1/{job}:events")
+    assert said == ["workerpool0-0 3", "workerpool1-0 3", "workerpool1-1 3"], json.dumps(events)
     is_gone(cluster, job)
 
 
