@@ -6,8 +6,6 @@ needs for Kubernetes and PostgreSQL, and its C programs, prebuilt. It has no com
 
 import importlib.metadata
 import io
-import subprocess
-import sys
 import tarfile
 import tempfile
 import tomllib
@@ -18,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from scripts.base_image import libraries, placed
-from scripts.cluster_parts.image import BASE_PATH, pack
+from scripts.cluster_parts.image import BASE_PATH, pack, write_base
 from trainshed.backends.machine.compiled import PREBUILT, prebuild
 
 ROOT = Path(__file__).parents[1]
@@ -32,9 +30,7 @@ def pack_server(archive: Path, name: str) -> None:
     """Write the image as an archive that `scripts/cluster load` takes."""
     with tempfile.TemporaryDirectory(prefix="server-", dir=archive.parent) as folder:
         layer = Path(folder, "layer.tar")
-        with layer.open("wb") as output:
-            script = ROOT / "scripts" / "base_image.py"
-            subprocess.run([sys.executable, str(script)], stdout=output, check=True)
+        write_base(layer)
         with tarfile.open(layer, "a") as tar:
             _add_packages(tar)
             _add_trainshed(tar, Path(folder, "prebuilt"))

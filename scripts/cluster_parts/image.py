@@ -39,12 +39,17 @@ def pack(layer: Path, archive: Path, name: str, config: dict[str, object]) -> No
 def pack_base(folder: Path) -> Path:
     """The image of all tests of containers, made of this machine's files, in this folder."""
     layer, archive = folder / "base-layer.tar", folder / "base.tar"
-    with layer.open("wb") as output:
-        script = ROOT / "scripts" / "base_image.py"
-        subprocess.run([sys.executable, str(script)], stdout=output, check=True)
+    write_base(layer)
     pack(layer, archive, BASE, {"Env": [BASE_PATH]})
     layer.unlink()
     return archive
+
+
+def write_base(layer: Path) -> None:
+    """The layer of that image. Others are made of it by adding files."""
+    with layer.open("wb") as output:
+        script = ROOT / "scripts" / "base_image.py"
+        subprocess.run([sys.executable, str(script)], stdout=output, check=True)
 
 
 def pack_program(program: Path, archive: Path, name: str) -> None:
