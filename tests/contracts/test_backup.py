@@ -127,24 +127,24 @@ def refused(backup: Path, home: Path) -> str:
     return str(refusal.value)
 
 
-@pytest.mark.parametrize("left", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_a_tar_that_is_cut_off_is_refused(home: Path, tmp_path: Path, left: float) -> None:
+def test_a_tar_that_is_cut_off_is_refused(home: Path, tmp_path: Path) -> None:
     backup = tmp_path / "backup.tar"
     take(home, backup)
-    os.truncate(backup, int((backup.stat().st_size - 1024) * left))
-    refused(backup, tmp_path / "other")
+    size = backup.stat().st_size - 1024
+    for left in (0.999, 0.9, 0.5, 0.1, 0.0):
+        os.truncate(backup, int(size * left))
+        refused(backup, tmp_path / "other")
 
 
-@pytest.mark.parametrize(
-    "what", [b"first\nfirst", b"weights", b'"sha256"', b'{"format"', b"home/token", b'{"end"']
-)
-def test_a_tar_with_changed_bytes_is_refused(home: Path, tmp_path: Path, what: bytes) -> None:
+def test_a_tar_with_changed_bytes_is_refused(home: Path, tmp_path: Path) -> None:
     backup = tmp_path / "backup.tar"
     take(home, backup)
-    data = bytearray(backup.read_bytes())
-    data[data.index(what) + 3] ^= 1
-    backup.write_bytes(data)
-    refused(backup, tmp_path / "other")
+    good = backup.read_bytes()
+    for what in (b"first\nfirst", b"weights", b'"sha256"', b'{"format"', b"home/token", b'{"end"'):
+        data = bytearray(good)
+        data[good.index(what) + 3] ^= 1
+        backup.write_bytes(data)
+        refused(backup, tmp_path / "other")
 
 
 def test_a_folder_with_a_missing_changed_or_longer_file_is_refused(home: Path, tmp_path: Path) -> None:
