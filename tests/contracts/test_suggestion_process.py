@@ -57,7 +57,7 @@ async def test_the_same_request_gets_the_same_points_from_another_process():
     assert len(points) == 2 and all(MIXED.contains(point) for point in points)
 
 
-async def test_one_process_serves_all_who_ask_at_once():
+async def test_one_process_serves_all_who_ask_at_once_and_ends_with_the_close():
     async with suggesting() as process:
         await process.suggest(request_of())
         pid = process.pid
@@ -66,6 +66,7 @@ async def test_one_process_serves_all_who_ask_at_once():
         assert process.pid == pid
         for request, points in zip(requests, answers, strict=True):
             assert points == await process.suggest(request)
+    assert pid is not None and not psutil.pid_exists(pid)
 
 
 async def test_no_point_comes_twice_and_an_exhausted_space_gives_none():
@@ -148,13 +149,6 @@ async def test_an_idle_process_ends_and_the_next_request_starts_another():
         if first is not None:
             await ended(first)
         assert MIXED.contains((await process.compute(request_of()))[0])
-
-
-async def test_the_process_ends_with_the_close():
-    async with suggesting() as process:
-        await process.suggest(request_of())
-        pid = process.pid
-    assert pid is not None and not psutil.pid_exists(pid)
 
 
 async def test_a_request_that_is_cancelled_leaves_no_process_that_is_half_way():
