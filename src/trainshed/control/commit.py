@@ -27,6 +27,7 @@ from trainshed.core.outputs import (
     Writers,
     batches,
     belongs,
+    is_manifest,
     manifest_of,
     unit_of,
 )
@@ -249,7 +250,9 @@ class Committer:
 def _left_out(files: Iterable[Written], job: Job, stored: dict[Key, Stored]) -> list[str]:
     """The checkpoints of which not all is stored, for people to read."""
     units = {
-        unit_of(file.bucket, file.name, job.spec.output) for file in files if not _is_stored(file, stored)
+        unit_of(file.bucket, file.name, job.spec.output)
+        for file in files
+        if not _is_stored(file, stored) and not is_manifest(file)
     }
     places = [f"/gcs/{unit.bucket}/{unit.prefix}" for unit in units if unit.kind in CHECKPOINT_KINDS]
     return sorted(places)

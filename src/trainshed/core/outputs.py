@@ -154,13 +154,18 @@ def ended_well(exit: Exit | None) -> bool:
     return exit is not None and exit.code in (0, 128 + signal.SIGTERM)
 
 
+def is_manifest(file: Written) -> bool:
+    """Programs may copy one; only we write it."""
+    return file.name.rpartition("/")[2] == MANIFEST
+
+
 def batches(
     files: Sequence[Written], output: str, patience: SettlingFiles, now: datetime, writers: Writers
 ) -> list[StoreBatch]:
     """What may be stored now. A complete batch has all files of its unit; others may have some."""
     units: dict[Unit, list[Written]] = {}
     for file in files:
-        if file.name.rpartition("/")[2] != MANIFEST:  # programs may copy one; only we write it
+        if not is_manifest(file):
             units.setdefault(unit_of(file.bucket, file.name, output), []).append(file)
     newest = max(
         (

@@ -343,6 +343,14 @@ async def test_a_checkpoint_that_may_be_half_written_is_named():
 
 
 @in_stepped_time
+async def test_a_checkpoint_with_a_copy_of_a_manifest_is_whole():
+    folder, buckets = Folder(), await buckets_of()
+    for name in ("a", MANIFEST):
+        folder.write(f"out/checkpoints/1/{name}", b"1")
+    assert (await sweep(folder, buckets)).cut_off == []
+
+
+@in_stepped_time
 async def test_a_checkpoint_that_is_being_removed_is_not_complete_any_more():
     folder, buckets = Folder(), await buckets_of()
     for name in "abc":
