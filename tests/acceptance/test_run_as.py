@@ -145,6 +145,7 @@ def stays(server: LiveServer, **more: Any) -> tuple[str, int, int]:
     """A job that stays, the pid of its program, and its user."""
     job = server.submit(python(STAYS), **more)
     pid, uid = until(lambda: printed(server, job))[0].split()
+    server.wait_for(job, ["JOB_STATE_RUNNING"])  # its program may write before the server has seen it run
     return job, int(pid), int(uid)
 
 

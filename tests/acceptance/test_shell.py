@@ -46,8 +46,14 @@ def server() -> Iterator[LiveServer]:
 @pytest.fixture(scope="module")
 def job(server: LiveServer) -> str:
     name = server.submit(pools=[pool(STAYS), pool(STAYS)])
-    until(lambda: len(server.lines(name)) == 2)
+    runs(server, name, 2)
     return name
+
+
+def runs(server: LiveServer, name: str, replicas: int = 1) -> None:
+    """Wait for a line of each replica. Its program may write one before the server has seen that it runs."""
+    until(lambda: len(server.lines(name)) == replicas)
+    server.wait_for(name, ["JOB_STATE_RUNNING"])
 
 
 def path(job: str, task: str = "workerpool0-0") -> str:
@@ -140,7 +146,7 @@ def test_a_wish_is_checked_with_every_violation(server: LiveServer, job: str):
 
 def test_a_job_that_has_ended_has_no_shells_and_ends_those_it_had(server: LiveServer):
     name = server.submit(STAYS)
-    until(lambda: server.lines(name))
+    runs(server, name)
     screen = {"rows": 10, "columns": 40}
     open_, unused = a_ticket(server, name, screen=screen), a_ticket(server, name)
     socket = WebSocket(server.url, path(name), (PROTOCOL, open_))
@@ -217,7 +223,7 @@ def test_who_goes_away_hangs_up(server: LiveServer, job: str):
 
 def test_a_server_that_ends_says_so_and_leaves_no_shell(server: LiveServer, job: str):
     name = server.submit(STAYS)
-    until(lambda: server.lines(name))
+    runs(server, name)
     words = ["sh", "-c", "trap '' HUP TERM; echo began; sleep 4243; sleep 4243"]
     socket = WebSocket(server.url, path(name), (PROTOCOL, a_ticket(server, name, command=words)))
     said(socket, "began")
@@ -254,7 +260,6 @@ def test_the_page_is_open_holds_no_secret_and_lets_nothing_in(server: LiveServer
 
 def test_a_job_with_web_access_tells_where_its_pages_are(server: LiveServer):
     name = server.submit(STAYS, spec={"enableWebAccess": True})
-    until(lambda: server.lines(name))
     uris = server.wait_for(name, ["JOB_STATE_RUNNING"])["webAccessUris"]
     assert uris == {"workerpool0-0": server.url + path(name)}
     server.cancel(name)
@@ -366,7 +371,7 @@ def test_a_terminal_is_itself_again_however_the_command_ends(server: LiveServer,
 )
 def test_a_server_that_is_killed_ends_the_command_with_a_sentence(server: LiveServer, sentence: Sentence):
     name = server.submit(STAYS)
-    until(lambda: server.lines(name))
+    runs(server, name)
     with on_a_terminal(server, name) as (process, ours):
         typed(ours, "echo $((70 + 7))\n", "77")
         server.kill()

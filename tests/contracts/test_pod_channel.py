@@ -40,6 +40,13 @@ def init(folder: Path) -> bytes:
         return Path(program.name).read_bytes()
 
 
+class NoForwarding:
+    """In the place of the API server, through which a connection would go that cannot be made."""
+
+    def websocket(self, *_: object) -> object:
+        raise OSError("it does not listen, and nothing is forwarded here")
+
+
 class Pod:
     """An init that runs as PID 1, and the files of the server for it."""
 
@@ -67,7 +74,7 @@ class Pod:
         self.process = subprocess.Popen(command, env=env, stdin=quiet, stdout=quiet, stderr=quiet)
 
     def door(self, token: str = TOKEN) -> PodDoor:
-        return PodDoor(api=cast(ClusterApi, None), pod="pod", token=token, port=self.port)
+        return PodDoor(api=cast(ClusterApi, NoForwarding()), pod="pod", token=token, port=self.port)
 
     def channel(self, token: str = TOKEN) -> PodChannel:
         return PodChannel(self.door(token), self.sink, (0, 0))
