@@ -181,9 +181,8 @@ class ShareUse:
 
     def most(self, share: str, item: str) -> float:
         """What the share may have at most of a resource, however little others use."""
-        kept, most, path = 0.0, inf, self.tree.paths[share]
-        for name in path:
-            kept += self._kept_beside(path, name, item)
+        most = inf
+        for name, kept in self._kept_along(self.tree.paths[share], item):
             limit = self.capacity.get(item, 0) if name == ROOT else self.tree.limit(name, item)
             most = min(most, limit - kept)
         return max(0, most)
@@ -249,9 +248,7 @@ class ShareUse:
         for item, needs in stake.amounts.items():
             if item not in tree.kept:
                 continue
-            kept = 0.0
-            for name in path:
-                kept += self._kept_beside(path, name, item)
+            for name, kept in self._kept_along(path, item):
                 most = tree.limit(name, item)
                 if name == ROOT:
                     most = self.capacity.get(item) or inf
@@ -275,13 +272,18 @@ class ShareUse:
         """Whether there is enough of its nominal amount for the job beside what others below it keep."""
         tree, path = self.tree, self.tree.paths[stake.share]
         for item in tree.kept & stake.amounts.keys():
-            kept = 0.0
-            for name in path[: path.index(share) + 1]:
-                kept += self._kept_beside(path, name, item)
+            *_, (_, kept) = self._kept_along(path[: path.index(share) + 1], item)
             used = self.used.get((share, item), 0) + kept + stake.amounts[item]
             if kept and used > tree.nominal[share].get(item, inf) + EPSILON:
                 return False
         return True
+
+    def _kept_along(self, path: tuple[str, ...], item: str) -> Iterator[tuple[str, float]]:
+        """Each share of a path from below, with what is kept beside the path up to there."""
+        kept = 0.0
+        for name in path:
+            kept += self._kept_beside(path, name, item)
+            yield name, kept
 
     def _kept_beside(self, path: tuple[str, ...], name: str, item: str) -> float:
         """What the shares below this one keep, but for those of the path."""
