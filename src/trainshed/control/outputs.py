@@ -239,9 +239,11 @@ def _writers(job: Job, view: str, seen: tuple[Observation, ...], now: datetime) 
         if name.attempt == attempt and not run.alive
     ]
     alive = any(run.alive for run in seen)
-    succeeded = job.status.closing is not None and job.status.closing.outcome is Outcome.SUCCEEDED
-    unseen = [] if ended or alive else [EndedWriter(now, well=False)]
-    return Writers(ended=[*ended, *unseen], alive=alive, succeeded=succeeded)
+    if not ended and not alive:
+        ended = [EndedWriter(now, well=False)]  # nobody saw their end
+    closing = job.status.closing
+    succeeded = not alive and closing is not None and closing.outcome is Outcome.SUCCEEDED
+    return Writers(ended=ended, alive=alive, succeeded=succeeded)
 
 
 def _paths(output: str, own: dict[str, str]) -> dict[str, str]:

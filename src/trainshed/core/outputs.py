@@ -72,7 +72,7 @@ class Writers:
 
     ended: Sequence[EndedWriter] = ()
     alive: bool = False
-    succeeded: bool = False  # the job
+    succeeded: bool = False  # the job, whose programs have all ended
 
     @property
     def clean(self) -> bool:
@@ -191,9 +191,7 @@ def batches(
             for item in some
             if _may_go(item, patience, now, writers, long, unit.kind is UnitKind.CHECKPOINTS)
         ]
-        complete = unit.kind is UnitKind.CHECKPOINTS and bool(still)
-        if unit.kind is UnitKind.MODEL:
-            complete = writers.succeeded and not writers.alive
+        complete = writers.succeeded if unit.kind is UnitKind.MODEL else unit.kind is UnitKind.CHECKPOINTS
         if still:
             ready.append(StoreBatch(unit, still, complete))
     # In the order they were written: of several checkpoints the last one written is stored last.
