@@ -34,16 +34,16 @@ demo: setup demo-env ## train a model on three replicas, from nothing to the mod
 demo-stop: ## stop the server the demo left running
 	@$(BIN)/python scripts/demo.py --stop
 
-demo-env: ## PyTorch and scikit-learn in .venv-train
+demo-env: setup ## PyTorch and scikit-learn in .venv-train
 	@scripts/venv .venv-train requirements-train.lock --for $(TRAINING)
 
-tensorflow: ## TensorFlow in .venv-tensorflow, for the tests that ask it what it reads in TF_CONFIG
+tensorflow: setup ## TensorFlow in .venv-tensorflow, for the tests that ask it what it reads in TF_CONFIG
 	@scripts/venv .venv-tensorflow requirements-tensorflow.lock
 
-sdk: ## Google's Python SDK in .venv-sdk, for the conformance tests
+sdk: setup ## Google's Python SDK in .venv-sdk, for the conformance tests
 	@scripts/venv .venv-sdk requirements-sdk.lock --for $(SDK)
 
-s3: ## SeaweedFS, boto3 and the aws command in .venv-s3, for tests against a real S3 store
+s3: setup ## SeaweedFS, boto3 and the aws command in .venv-s3, for tests against a real S3 store
 	@scripts/s3-env
 
 provider: dev ## an OpenID Connect provider in .oidc-provider, for tests of signing in
