@@ -151,9 +151,12 @@ class TrialService:
                 status = stored.status if stored.is_final else replace(stored.status, is_exhausted=False)
                 last = max(stored.last_number, number)
                 try:
-                    await self._write(replace(stored, status=status, last_number=last), removed=(number,))
+                    stored = await self._write(
+                        replace(stored, status=status, last_number=last), removed=(number,)
+                    )
                 except Conflict:
                     continue
+                self._look_at(stored)  # without it the last progress may be longer ago
                 return
         raise Conflict("The study changes too fast; try again.")
 

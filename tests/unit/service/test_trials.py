@@ -268,6 +268,16 @@ async def test_no_more_trials_are_given_than_the_study_allows(setup: TrialSetup)
     assert await trials.ask(*HERE, study, "a", 1) == ()
 
 
+async def test_a_study_with_rules_is_looked_at_when_a_trial_is_deleted(setup: TrialSetup) -> None:
+    """Without it, its last progress may be longer ago."""
+    rule = StudyStopping(time_without_progress=timedelta(minutes=1))
+    study, trials = await setup.study(stopping=rule), setup.trials()
+    await trials.ask(*HERE, study, "a", 1)
+    setup.hints.clear()
+    await trials.delete(*HERE, study, 1)
+    assert setup.hints == [study]
+
+
 @pytest.mark.parametrize("state", [StudyState.STOPPING, StudyState.SUCCEEDED, StudyState.CANCELLED])
 async def test_a_study_that_has_ended_gives_only_what_a_client_has_open(
     setup: TrialSetup, state: StudyState

@@ -14,12 +14,13 @@ from trainshed.core.jobs.job import Job, JobState
 from trainshed.core.tuning.early_stop import early_stops
 from trainshed.core.tuning.measurement import Measurement, TrialReport, missing_sentence
 from trainshed.core.tuning.study import Selection, Study, StudyState, StudyStatus, Trial, TrialState
-from trainshed.core.tuning.study_end import is_better, room_left, study_end
+from trainshed.core.tuning.study_end import is_better, room_left, study_end, time_to_rule
 
 SOON = timedelta(seconds=0.25)  # between looks at trials that may be stopped early and have just reported
 WATCHED = timedelta(seconds=2)  # ... that have not reported for a while, or hint when they do
 PATIENCE = 8  # a look comes after this part of the time for which the trial has been silent
 SHOWN = timedelta(seconds=10)  # between looks at trials that only somebody may want to see
+LONGEST_WAIT = timedelta(hours=1)  # for a rule of time: it may be reached later than the last date there is
 LONGEST_REASON = 1000
 
 
@@ -245,15 +246,22 @@ def _again_at(
     study: Study, trials: Sequence[Trial], facts: Mapping[int, TrialFacts], now: datetime
 ) -> datetime | None:
     """When to look again though nobody hints: measurements grow, and time limits are reached, in silence."""
+    waits = (_until_reports(study, trials, facts, now), time_to_rule(study, trials, now))
+    wait = min((wait for wait in waits if wait is not None), default=None)
+    return None if wait is None else now + min(wait, LONGEST_WAIT)
+
+
+def _until_reports(
+    study: Study, trials: Sequence[Trial], facts: Mapping[int, TrialFacts], now: datetime
+) -> timedelta | None:
+    """Until the next look at what its jobs have reported; None where none runs."""
     running = [trial for trial in trials if trial.state is TrialState.ACTIVE]
     if study.template is None or not running:
-        rules = study.spec.stopping
-        timed = (rules.least_runtime, rules.most_runtime, rules.time_without_progress)
-        return now + SHOWN if any(rule is not None for rule in timed) else None
+        return None
     if study.spec.trial_stopping is None:
-        return now + SHOWN
+        return SHOWN
     silent = [t for t in running if not facts.get(t.number, TrialFacts()).is_hinted]
-    return now + min((_until_look(trial, now) for trial in silent), default=WATCHED)
+    return min((_until_look(trial, now) for trial in silent), default=WATCHED)
 
 
 def _until_look(trial: Trial, now: datetime) -> timedelta:

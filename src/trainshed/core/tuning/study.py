@@ -70,10 +70,13 @@ class RuntimeLimit:
     length: timedelta | None = None
     end_at: datetime | None = None
 
+    def left(self, created_at: datetime, now: datetime) -> timedelta:
+        """Until it is reached; zero or less once it is. A length: its end may lie beyond all dates."""
+        of_length = self.length - (now - created_at) if self.length is not None else timedelta.max
+        return min(of_length, self.end_at - now) if self.end_at is not None else of_length
+
     def is_reached(self, created_at: datetime, now: datetime) -> bool:
-        if self.length is not None and now - created_at >= self.length:
-            return True
-        return self.end_at is not None and now >= self.end_at
+        return self.left(created_at, now) <= timedelta()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from trainshed.core.tuning.study import Study, StudyState, Trial, TrialState
 
@@ -36,6 +36,20 @@ def room_left(study: Study, trials: Sequence[Trial], now: datetime) -> int | Non
     return max(0, most - len(trials)) if most and _may_end(study, ended, now) else None
 
 
+def time_to_rule(study: Study, trials: Sequence[Trial], now: datetime) -> timedelta | None:
+    """How long until time alone may end it, or let another rule do so; None where it never will."""
+    rules = study.spec.stopping
+    left = [
+        limit.left(study.created_at, now)
+        for limit in (rules.least_runtime, rules.most_runtime)
+        if limit is not None
+    ]
+    if rules.time_without_progress is not None:
+        progress_at = _progress_at(study, best_trial(study, _in_order(trials, now)))
+        left += [rules.time_without_progress - (now - progress_at)] if progress_at is not None else []
+    return min((time for time in left if time > timedelta()), default=None)
+
+
 def _counted(study: Study, trials: Sequence[Trial], why: str) -> StudyEnd:
     """A study that ran its trials itself has failed where none succeeded."""
     if study.template is None or any(trial.state is TrialState.SUCCEEDED for trial in trials):
@@ -65,11 +79,15 @@ def _too_many_failed(study: Study, trials: Sequence[Trial]) -> str:
 
 
 def _by_its_rules(study: Study, trials: Sequence[Trial], now: datetime) -> StudyEnd | None:
-    # In the order of their ends: of two that are equally good, only the first was progress.
-    ended = sorted((t for t in trials if t.is_final), key=lambda t: (t.ended_at or now, t.number))
+    ended = _in_order(trials, now)
     if not _may_end(study, ended, now) or not (why := _reached_rule(study, ended, now)):
         return None
     return StudyEnd(StudyState.SUCCEEDED, why, drains=not study.spec.stopping.asap)
+
+
+def _in_order(trials: Sequence[Trial], now: datetime) -> list[Trial]:
+    """Those that ended, by their ends: of two that are equally good, only the first was progress."""
+    return sorted((t for t in trials if t.is_final), key=lambda t: (t.ended_at or now, t.number))
 
 
 def _may_end(study: Study, ended: Sequence[Trial], now: datetime) -> bool:
@@ -81,24 +99,31 @@ def _may_end(study: Study, ended: Sequence[Trial], now: datetime) -> bool:
 
 
 def _reached_rule(study: Study, ended: Sequence[Trial], now: datetime) -> str:
-    rules, started_at = study.spec.stopping, study.status.started_at
+    rules = study.spec.stopping
     if rules.target is not None and (why := _reached_target(study, ended, rules.target)):
         return why
     if rules.most_trials and len(ended) >= rules.most_trials:
         return f"{len(ended)} trials have ended: its maxNumTrials."
     if rules.most_runtime is not None and rules.most_runtime.is_reached(study.created_at, now):
         return "Its maximumRuntimeConstraint is reached."
-    if len(study.spec.objectives) != 1 or started_at is None:
-        return ""
     best = best_trial(study, ended)
+    progress_at = _progress_at(study, best)
+    if progress_at is None:
+        return ""
     since = ended if best is None else ended[ended.index(best) + 1 :]
     if rules.trials_without_progress and len(since) >= rules.trials_without_progress:
         return f"{len(since)} trials in a row brought nothing better."
-    if (limit := rules.time_without_progress) is not None:
-        at = (best.ended_at if best is not None else None) or started_at
-        if now - at >= limit:
-            return f"Nothing better came in {limit.total_seconds():g} s."
+    limit = rules.time_without_progress
+    if limit is not None and now - progress_at >= limit:
+        return f"Nothing better came in {limit.total_seconds():g} s."
     return ""
+
+
+def _progress_at(study: Study, best: Trial | None) -> datetime | None:
+    """Since when nothing better came; None before it began, and where several objectives leave no order."""
+    if len(study.spec.objectives) != 1 or (started_at := study.status.started_at) is None:
+        return None
+    return (best.ended_at if best is not None else None) or started_at
 
 
 def _reached_target(study: Study, ended: Sequence[Trial], target: float) -> str:

@@ -472,6 +472,35 @@ def test_a_study_ends_when_nothing_better_came_for_long_enough() -> None:
     assert step(study, done(1, 0.5, ended_at=at(71))).again_at is not None
 
 
+def looks_in(study: Study, *trials: Trial, facts: Mapping[int, TrialFacts] | None = None) -> float:
+    """Seconds until the study looks again though nobody hints."""
+    again_at = step(study, *trials, facts=facts).again_at
+    assert again_at is not None
+    return (again_at - NOW).total_seconds()
+
+
+def test_a_study_looks_again_at_the_moment_at_which_a_rule_of_time_is_reached() -> None:
+    soon = RuntimeLimit(length=seconds(103.5))
+    running = {1: TrialFacts(job=job_of(1, JobState.RUNNING))}
+    assert looks_in(rules(most_runtime=soon), active(1), facts=running) == 3.5
+    assert looks_in(rules(most_runtime=RuntimeLimit(end_at=at(102))), active(1), facts=running) == 2
+    assert looks_in(rules(least_runtime=soon, most_trials=1), done(1)) == 3.5
+    idle = rules(time_without_progress=seconds(30))
+    assert looks_in(idle, done(1, 0.5, ended_at=at(75)), done(2, 0.5, ended_at=at(90))) == 5
+    both = rules(least_runtime=soon, most_runtime=RuntimeLimit(length=seconds(160)))
+    assert looks_in(both) == 3.5
+
+
+def test_a_rule_of_time_that_is_reached_already_makes_no_study_look_again() -> None:
+    past = RuntimeLimit(length=seconds(50))
+    assert step(rules(least_trials=1, most_runtime=past)).again_at is None
+
+
+def test_a_study_may_have_a_time_limit_that_no_calendar_reaches() -> None:
+    age = RuntimeLimit(length=timedelta(seconds=999_999_999_999))
+    assert 0 < looks_in(rules(most_runtime=age)) <= 3600
+
+
 def test_progress_means_nothing_where_there_are_several_objectives() -> None:
     study = replace(rules(trials_without_progress=1))
     two = replace(study.spec, objectives=(Objective("accuracy", maximize=True), Objective("cost")))
