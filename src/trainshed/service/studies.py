@@ -24,6 +24,7 @@ from trainshed.core.tuning.study import (
     StudySpec,
     StudyState,
     StudyStatus,
+    StudyStopping,
     Trial,
     next_number,
 )
@@ -118,18 +119,19 @@ class StudyService:
         return stored
 
     async def _check(self, request: StudyRequest, parent: tuple[str, str]) -> None:
-        """Refuse what only others know: no such code or earlier study, odd patterns, trials too large."""
+        """Refuse what cannot be read off it: no such code or earlier study, odd patterns, a past end."""
         if request.template is not None:
             await self.check_template(request.template, parent, request.submitter)
         if self.printed_metrics is not None and request.spec.pattern:
             self.printed_metrics(request.spec.pattern, [each.metric for each in request.spec.objectives])
-        missing = [
+        faults = [
             Violation(f"study_spec.prior_study_names[{at}]", f"names a study that is not there, {given!r}.")
             for at, given in enumerate(request.spec.prior_studies)
             if not await self._has_prior(parent[0], given)
         ]
-        if missing:
-            raise Invalid(tuple(missing))
+        faults += _time_faults(request.spec.stopping, self.clock.now())
+        if faults:
+            raise Invalid(tuple(faults))
 
     async def _has_prior(self, project: str, given: str) -> bool:
         """Whether the project has a study with this id or name: of others nothing may be learned."""
@@ -293,6 +295,26 @@ def _given(study: Study, first: int, points: Sequence[TrialPoint], now: datetime
         Trial(study=study.id, number=first + at, point=point, requested_at=now, is_given=True)
         for at, point in enumerate(points)
     ]
+
+
+def _time_faults(stopping: StudyStopping, now: datetime) -> list[Violation]:
+    """What is wrong with its rules of time for a study that is created now."""
+    most, least = stopping.most_runtime, stopping.least_runtime
+    path = "study_spec.study_stopping_config.maximum_runtime_constraint"
+    if most is not None and most.end_at is not None and most.end_at <= now:
+        sentence = f"must lie ahead, and {most.end_at:%Y-%m-%dT%H:%M:%SZ} has passed: give a later time."
+        return [Violation(f"{path}.end_time", sentence)]
+    if (
+        most is None
+        or least is None
+        or (ends_in := most.left(now, now)) >= (may_end_in := least.left(now, now))
+    ):
+        return []
+    sentence = (
+        f"is reached in {ends_in.total_seconds():g} s, before the minimumRuntimeConstraint in "
+        f"{may_end_in.total_seconds():g} s: raise the one, or lower the other."
+    )
+    return [Violation(path, sentence)]
 
 
 def _with_room(study: Study, trials: int) -> Study:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import T0, a_pool
+from tests.builders import T0, a_pool, seconds
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound, Violation
 from trainshed.core.jobs.job import JobSpec
 from trainshed.core.tuning.given_trial import GivenTrial
@@ -17,6 +17,7 @@ from trainshed.core.tuning.measurement import Measurement
 from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace, TrialPoint
 from trainshed.core.tuning.stopping_rule import StoppingKind, StoppingRule
 from trainshed.core.tuning.study import (
+    RuntimeLimit,
     Selection,
     Study,
     StudyKind,
@@ -124,6 +125,42 @@ async def test_a_study_that_was_acknowledged_is_answered_though_its_jobs_would_b
     assert (await later.create(*HERE, request, "key")).id == first.id
     with pytest.raises(Invalid):
         await later.create(*HERE, request, "other")
+
+
+async def refusal(setup: TrialSetup, stopping: StudyStopping) -> Violation:
+    with pytest.raises(Invalid) as caught:
+        await setup.study(stopping=stopping)
+    [violation] = caught.value.violations
+    return violation
+
+
+CONSTRAINT = "study_spec.study_stopping_config.maximum_runtime_constraint"
+
+
+async def test_a_study_whose_end_time_has_passed_is_refused(setup: TrialSetup) -> None:
+    violation = await refusal(setup, StudyStopping(most_runtime=RuntimeLimit(end_at=T0)))
+    assert violation.field == f"{CONSTRAINT}.end_time"
+    assert f"{T0:%Y-%m-%dT%H:%M:%SZ}" in violation.description
+    await setup.study(stopping=StudyStopping(most_runtime=RuntimeLimit(end_at=T0 + seconds(1))))
+
+
+@pytest.mark.parametrize("most", [RuntimeLimit(length=seconds(59)), RuntimeLimit(end_at=T0 + seconds(59))])
+@pytest.mark.parametrize("least", [RuntimeLimit(length=seconds(60)), RuntimeLimit(end_at=T0 + seconds(60))])
+async def test_a_study_that_must_end_before_it_may_is_refused(
+    setup: TrialSetup, most: RuntimeLimit, least: RuntimeLimit
+) -> None:
+    violation = await refusal(setup, StudyStopping(most_runtime=most, least_runtime=least))
+    assert violation.field == CONSTRAINT
+    assert "in 59 s, before the minimumRuntimeConstraint in 60 s" in violation.description
+    await setup.study(stopping=StudyStopping(most_runtime=least, least_runtime=least))
+
+
+async def test_a_study_is_given_again_to_its_key_after_its_end_time(setup: TrialSetup) -> None:
+    spec = replace(SPEC, stopping=StudyStopping(most_runtime=RuntimeLimit(end_at=T0 + seconds(5))))
+    request = replace(REQUEST, spec=spec)
+    stored = await setup.studies.create(*HERE, request, "key")
+    setup.clock.time = T0 + seconds(9)
+    assert (await setup.studies.create(*HERE, request, "key")).id == stored.id
 
 
 # ---- hints
