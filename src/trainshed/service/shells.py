@@ -18,6 +18,7 @@ from trainshed.core.jobs.replica import Phase, Replica
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Clock, PresentRights, Store
 from trainshed.core.shell_port import Screen, Shells, Terminal
+from trainshed.service.begun import PATIENCE, once_begun, why_not_begun
 from trainshed.service.tickets import Tickets
 
 LIFE = timedelta(seconds=30)
@@ -60,6 +61,7 @@ class ShellService:
     shells: Shells | None  # None: the backend has no shells
     clock: Clock
     rights: PresentRights
+    patience: float = PATIENCE  # seconds for that a replica may take to start
     _tickets: Tickets[ShellOrder] = field(default_factory=lambda: Tickets[ShellOrder]("a shell", LIFE))
     _open: int = 0
 
@@ -73,7 +75,7 @@ class ShellService:
     ) -> ShellTicket:
         if self.shells is None:
             raise Conflict("The backend of this server has no shells.")
-        key = await self._running(place)
+        key = _running(await once_begun(lambda: self._job(place), place.task, self.patience), place)
         order = ShellOrder(
             place=place, key=key, command=tuple(command), screen=screen, origin=origin, principal=principal
         )
@@ -95,7 +97,7 @@ class ShellService:
 
     async def open(self, order: ShellOrder) -> Terminal:
         self._check(order)
-        if self.shells is None or await self._running(order.place) != order.key:
+        if self.shells is None or _running(await self._job(order.place), order.place) != order.key:
             raise Conflict(f"{order.place.task} was started anew meanwhile; ask for another shell.")
         if self._open >= MOST_OPEN:
             raise Exhausted(f"{MOST_OPEN} shells are open on this server; close one first.")
@@ -113,20 +115,23 @@ class ShellService:
         finally:
             self._open -= 1
 
-    async def _running(self, place: ReplicaPlace) -> RunKey:
-        job = await self.store.get(place.project, place.location, place.job)
-        replicas = {r.task: r for r in job.status.replicas}
-        if job.is_final:
-            raise Conflict(
-                f"Job {job.name} is over ({job.status.state}): there is nothing to open a shell in."
-            )
-        replica = replicas.get(place.task)
-        if replica is None and replicas:
-            names = ", ".join(list(replicas)[:5]) + (" …" if len(replicas) > 5 else "")
-            raise NotFound(f"Job {job.name} has no replica '{place.task[:60]}'; it has {names}.")
-        if replica is None or not _may_be_entered(job, replica):
-            raise Conflict(f"{place.task} of job {job.name} does not run: {_standing(job, replica)}.")
-        return job.key(replica)
+    async def _job(self, place: ReplicaPlace) -> Job:
+        return await self.store.get(place.project, place.location, place.job)
+
+
+def _running(job: Job, place: ReplicaPlace) -> RunKey:
+    """The run that is there now; Conflict where there is none to enter."""
+    replicas = {r.task: r for r in job.status.replicas}
+    if job.is_final:
+        raise Conflict(f"Job {job.name} is over ({job.status.state}): there is nothing to open a shell in.")
+    replica = replicas.get(place.task)
+    if replica is None and replicas:
+        names = ", ".join(list(replicas)[:5]) + (" …" if len(replicas) > 5 else "")
+        raise NotFound(f"Job {job.name} has no replica '{place.task[:60]}'; it has {names}.")
+    if replica is None or not _may_be_entered(job, replica):
+        standing = _standing(job, replica).removesuffix(".")
+        raise Conflict(f"{place.task} of job {job.name} does not run: {standing}.")
+    return job.key(replica)
 
 
 def _may_be_entered(job: Job, replica: Replica) -> bool:
@@ -139,5 +144,7 @@ def _may_be_entered(job: Job, replica: Replica) -> bool:
 
 def _standing(job: Job, replica: Replica | None) -> str:
     if replica is None:
-        return f"the job is {job.status.state}"
+        return f"the job is {job.status.state}{why_not_begun(job)}"
+    if replica.phase is Phase.PLANNED:
+        return f"it is {replica.phase}{why_not_begun(job)}"
     return f"it is {replica.phase}" if replica.exit is None else f"it {replica.exit}"

@@ -11,20 +11,22 @@ from trainshed.core.jobs.replica import Phase
 from trainshed.core.jobs.stacks import MOST_REPLICAS, StackDump, StackGroup, grouped, spread
 from trainshed.core.ports import Store
 from trainshed.core.stats_port import Stacks
+from trainshed.service.begun import PATIENCE, once_begun, why_not_begun
 
 
 @dataclass(slots=True)
 class StackService:
     store: Store
     stacks: Stacks | None  # None: the backend cannot take stacks
+    patience: float = PATIENCE  # seconds that a replica may take to start
 
     async def of(
         self, project: str, location: str, job: str, task: str = ""
     ) -> tuple[Job, dict[str, StackDump], tuple[StackGroup, ...], int]:
         """The job, the stacks by task, the tasks grouped by place, and how many replicas are alive."""
-        stored = await self.store.get(project, location, job)
         if self.stacks is None:
             raise Conflict("The backend of this server cannot tell where programs are.")
+        stored = await once_begun(lambda: self.store.get(project, location, job), task, self.patience)
         replicas = {r.task: r for r in stored.status.replicas}
         if task and task not in replicas:
             names = ", ".join(list(replicas)[:5]) + (" …" if len(replicas) > 5 else "")
@@ -37,8 +39,7 @@ class StackService:
         dumps = await self.stacks.stacks(spread(alive, MOST_REPLICAS))
         if not dumps:
             who = f"{task} of job" if task else "Job"
-            raise Conflict(
-                f"{who} {stored.name} does not run (it is {stored.status.state}): nothing to look at."
-            )
+            standing = f"{stored.status.state}{why_not_begun(stored)}".removesuffix(".")
+            raise Conflict(f"{who} {stored.name} does not run (it is {standing}): nothing to look at.")
         by_task = {key.name.task: dump for key, dump in dumps.items()}
         return stored, by_task, grouped(by_task), len(alive)

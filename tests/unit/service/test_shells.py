@@ -1,5 +1,6 @@
 """Who gets a shell: by a ticket that is good once, for a moment, for one replica and one page."""
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,10 +9,11 @@ from typing import cast
 
 import pytest
 
-from tests.builders import T0, a_job, a_pool, admitted, running
+from tests.builders import T0, a_job, a_pool, admitted, closing, running
 from trainshed.core.accounts.permission import OWNER, Principal
 from trainshed.core.errors import Conflict, Exhausted, Forbidden, NotFound, Unavailable
-from trainshed.core.jobs.job import Job, JobState
+from trainshed.core.event import Reason, Waiting
+from trainshed.core.jobs.job import Job, JobState, Outcome
 from trainshed.core.jobs.replica import Exit, Phase
 from trainshed.core.names import RunKey
 from trainshed.core.shell_port import Screen, Terminal
@@ -65,7 +67,7 @@ class Rights:
 class Bench:
     def __init__(self) -> None:
         self.clock, self.store, self.shells, self.rights = Clock(), MemoryStore(), Opened(), Rights()
-        self.service = ShellService(self.store, self.shells, self.clock, self.rights)
+        self.service = ShellService(self.store, self.shells, self.clock, self.rights, patience=0.1)
 
     async def keep(self, job: Job) -> None:
         await self.store.insert(job, ())
@@ -173,6 +175,37 @@ async def test_a_replica_that_does_not_run_is_told_as_it_is():
     ended = tuple(replace(one, phase=Phase.ENDED, exit=Exit(code=3)) for one in job.status.replicas)
     await bench.change(replace(job, status=replace(job.status, replicas=ended)))
     with pytest.raises(Conflict, match="it exited with code 3"):
+        await bench.ticket()
+
+
+async def test_a_replica_that_is_being_started_is_waited_for():
+    bench = Bench()
+    bench.service.patience = 60
+    await bench.keep(admitted(a_job()))
+    asked = asyncio.create_task(bench.ticket())
+    await asyncio.sleep(0)
+    assert not asked.done()
+    await bench.change(running(a_job()))
+    assert (await asked).order.key.name.task == "workerpool0-0"
+
+
+async def test_nobody_waits_for_a_replica_that_is_not_being_started():
+    bench = Bench()
+    bench.service.patience = 3600
+    await bench.keep(a_job())
+    with pytest.raises(Conflict, match="the job is QUEUED"):
+        await bench.ticket()
+    await bench.change(closing(admitted(a_job()), Outcome.CANCELLED))
+    with pytest.raises(Conflict, match="it is PLANNED"):
+        await bench.ticket()
+
+
+async def test_a_replica_that_does_not_start_in_time_is_told_with_what_it_waits_for():
+    bench = Bench()
+    job = admitted(a_job())
+    waiting = Waiting(reason=Reason.STARTING, message="Its image is being pulled.")
+    await bench.keep(replace(job, status=replace(job.status, waiting=waiting)))
+    with pytest.raises(Conflict, match=r"does not run: it is PLANNED: Its image is being pulled\.$"):
         await bench.ticket()
 
 
