@@ -38,8 +38,7 @@ class AccountHandlers:
         return {"accounts": rows}
 
     async def create(self, call: Call) -> Json:
-        account = self.accounts.add(*wire.parse_account(call.body))
-        await self.accounts.forget(account.name)  # a server may have died after it had removed another
+        account = await self.accounts.add(*wire.parse_account(call.body))
         call.trace.what = f"adds {account.name}"
         return wire.render_account(account)
 

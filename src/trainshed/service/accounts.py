@@ -54,9 +54,18 @@ class AccountService:
 
     # Accounts and groups
 
-    def add(self, name: str, kind: AccountKind, display_name: str = "") -> Account:
+    async def add(self, name: str, kind: AccountKind, display_name: str = "") -> Account:
         account = Account(name=name, kind=kind, display_name=display_name, created_at=self.clock.now())
+        await self.make_way(self.directory.with_account(account), name)
         return self.store.change(lambda directory: directory.with_account(account)).account(name)
+
+    async def make_way(self, planned: Directory, name: str) -> None:
+        """Called before the directory becomes as planned: whoever is new there gets nothing of a namesake.
+
+        Before, not after: a server that dies in between has no new account with what was another's.
+        """
+        if name in planned.accounts and name not in self.directory.accounts:
+            await self.forget(name)
 
     def update(self, name: str, change: AccountChange) -> Account:
         return self.store.change(lambda directory: directory.with_change(name, change)).account(name)
@@ -66,11 +75,14 @@ class AccountService:
 
         Its tokens and sessions end, and it has no channels of notices any more.
         """
+        self.directory.account(name)
+        await self.forget(name)  # before, too: this server may die, and somebody else may sign in then
         account = self.store.change(lambda directory: directory.without_identity(name)).account(name)
         await self.forget(name)
         return account
 
     async def remove(self, name: str) -> None:
+        """At once, whatever else fails: what was not forgotten then is before another gets the name."""
         self.store.change(lambda directory: directory.without_account(name))
         await self.forget(name)
 

@@ -77,9 +77,7 @@ class ProviderSignIns:
         person = await self.provider.person(self._attempt(word, address), query.code, query.issuer)
         id = secrets.token_hex(5)
         session = self.sign_ins.session_of(id)
-        account, is_new = self._admit(person, id, session.lasts)
-        if is_new:
-            await self.accounts.forget(account.name)
+        account = await self._admit(person, id, session.lasts)
         return CompletedSignIn(session, page, account.name, id)
 
     def _opened(self, cookie: str, state: str, address: str) -> tuple[str, str]:
@@ -99,10 +97,9 @@ class ProviderSignIns:
         self._ended[state] = end
         return word, page_of_console(base64.urlsafe_b64decode(place).decode())
 
-    def _admit(self, person: ProvidedPerson, id: str, lasts: timedelta) -> tuple[Account, bool]:
-        """Writes all that the sign-in changes at once. The account, and whether it is new."""
+    async def _admit(self, person: ProvidedPerson, id: str, lasts: timedelta) -> Account:
+        """Writes all that the sign-in changes at once."""
         now, accounts = self.accounts.clock.now(), list[Account]()
-        before = self.accounts.directory.accounts
         token = AccessToken(
             id=id,
             account="",
@@ -118,8 +115,9 @@ class ProviderSignIns:
             accounts.append(account)
             return with_session(directory, replace(token, account=account.name), now)
 
+        await self.accounts.make_way(change(self.accounts.directory), accounts[-1].name)
         self.accounts.store.change(change)
-        return accounts[-1], accounts[-1].name not in before
+        return accounts[-1]
 
     def _attempt(self, word: str, address: str) -> SignInAttempt:
         return SignInAttempt(

@@ -1,5 +1,6 @@
 """What the methods of accounts, roles and tokens let nobody do by mistake or by a token with fewer rights."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders import T0
 from tests.id_tokens import StepClock
 from tests.unit.control.test_notices import Receivers
 from tests.unit.core.test_notice import a_channel
@@ -15,7 +17,7 @@ from trainshed.api.accounts import AccountHandlers
 from trainshed.api.call import Call
 from trainshed.core.accounts.directory import Account, AccountKind
 from trainshed.core.accounts.permission import OWNER, Principal
-from trainshed.core.errors import AlreadyExists, Forbidden, Invalid
+from trainshed.core.errors import AlreadyExists, Forbidden, Invalid, Unavailable
 from trainshed.identity.account_tokens import AccountTokens
 from trainshed.identity.audit_files import AuditFiles
 from trainshed.identity.directory_file import DirectoryFile
@@ -42,7 +44,7 @@ class Office:
         self.service = AccountService(store, AuditFiles(home / "audit"), self.clock, forget=forget)
         self.people = AccountTokens(NoAuthentication(), store, self.clock)
         self.handlers = AccountHandlers(self.service)
-        self.service.add("ann", AccountKind.USER)
+        store.change(lambda directory: directory.with_account(Account(name="ann", created_at=T0)))
 
     def call(
         self, body: Mapping[str, object] | None = None, principal: Principal = OWNER, **path: str
@@ -89,6 +91,18 @@ async def test_nobody_has_the_notice_channels_of_who_had_the_account_before(offi
     await office.add_channels("ann")
     await handlers.create(office.call({"name": "ann"}))
     assert office.users_of_channels() == ["zoe"]
+
+
+async def test_what_was_kept_for_a_name_is_gone_before_it_has_another_owner(office: Office, tmp_path: Path):
+    """Wherever a server dies: here it cannot write the accounts."""
+    begin = {"ann": office.handlers.unlink, "bob": office.handlers.create}
+    await office.add_channels(*begin)
+    await office.token()
+    shutil.rmtree(tmp_path)
+    for name, method in begin.items():
+        with pytest.raises(Unavailable):
+            await method(office.call({"name": name}, account=name))
+    assert office.users_of_channels() == []
 
 
 async def test_who_adds_an_account_that_is_there_takes_no_channels_from_it(office: Office):
@@ -151,7 +165,7 @@ async def test_a_token_with_fewer_rights_sees_and_revokes_itself_alone(
 
 
 async def test_a_token_with_all_rights_sees_and_revokes_all_of_its_account_and_no_others(office: Office):
-    office.service.add("bob", AccountKind.USER)
+    await office.service.add("bob", AccountKind.USER)
     bobs: Any = await office.handlers.make_token(office.call({"account": "bob"}))
     limited, _ = await office.token(role="viewer")
     full, principal = await office.token()

@@ -13,7 +13,7 @@ from tests.unit.api.test_routes import PROVIDER, asked
 from trainshed.api.app import make_app
 from trainshed.api.call import SOCKET, Call, Method, RawAnswer, Reply
 from trainshed.assembly.assembly import assemble
-from trainshed.core.accounts.directory import AccountKind, RoleGrant, TokenRequest
+from trainshed.core.accounts.directory import Account, RoleGrant, TokenRequest
 from trainshed.core.accounts.permission import OWNER, Permission
 from trainshed.core.accounts.role import EVERYWHERE, OF_EVERYBODY, Role
 from trainshed.core.bucket import BucketInfo
@@ -54,7 +54,8 @@ class Team:
 
     def _account(self, project: str, role: Role | None) -> str:
         name = f"{role or 'nobody'}-{'everywhere' if project == EVERYWHERE else project}"
-        account = self.accounts.add(name, AccountKind.USER)
+        account = Account(name=name, created_at=T0)
+        self.accounts.store.change(lambda directory: directory.with_account(account))
         grants = self.accounts.policy(project)[0]
         if role is not None:
             self.accounts.set_policy(project, (*grants, RoleGrant(project, role, account.member)))

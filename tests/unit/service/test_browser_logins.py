@@ -10,7 +10,7 @@ import pytest
 from tests.builders import T0
 from tests.id_tokens import StepClock
 from trainshed.core.accounts.account_token import split_token
-from trainshed.core.accounts.directory import AccountChange, TokenRequest
+from trainshed.core.accounts.directory import Account, AccountChange, TokenRequest
 from trainshed.core.accounts.permission import OWNER, Principal
 from trainshed.core.accounts.role import Role
 from trainshed.core.errors import Exhausted, Forbidden, Invalid, NotFound
@@ -18,7 +18,7 @@ from trainshed.identity.account_tokens import AccountTokens
 from trainshed.identity.audit_files import AuditFiles
 from trainshed.identity.directory_file import DirectoryFile
 from trainshed.identity.open import NoAuthentication
-from trainshed.service.accounts import AccountKind, AccountService
+from trainshed.service.accounts import AccountService
 from trainshed.service.browser_logins import (
     LIFE,
     MOST_OF_ADDRESS,
@@ -46,7 +46,7 @@ class House:
         store = DirectoryFile(home / "accounts.json")
         self.accounts = AccountService(store, AuditFiles(home / "audit"), self.clock)
         self.people = AccountTokens(NoAuthentication(), store, self.clock)
-        self.accounts.add("ann", AccountKind.USER)
+        store.change(lambda directory: directory.with_account(Account(name="ann", created_at=T0)))
         self.logins = BrowserLogins(self.accounts, self.people.principal, timedelta(days=30))
         self.ann = self.signed_in()
 

@@ -1,5 +1,6 @@
 """Signing in with a provider: a session for the browser that began, once, and for nobody else."""
 
+import shutil
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ from tests.builders import T0
 from tests.id_tokens import StepClock
 from trainshed.core.accounts.directory import Account, AccountChange, ProviderIdentity, TokenRequest
 from trainshed.core.accounts.oidc import ProvidedPerson, SignInAttempt
-from trainshed.core.errors import Forbidden
+from trainshed.core.errors import Forbidden, Unavailable
 from trainshed.identity.account_tokens import AccountTokens
 from trainshed.identity.audit_files import AuditFiles
 from trainshed.identity.directory_file import DirectoryFile
@@ -100,6 +101,17 @@ async def test_a_new_account_gets_nothing_of_who_had_its_name_before(house: Hous
         house.provider.person_there = replace(ANN, identity=ProviderIdentity("i", name), name=name)
         await house.end(*await house.begin(), code)
     assert house.forgotten == ["bob"]
+
+
+async def test_what_was_kept_for_a_name_is_gone_before_it_has_a_new_account(house: House, tmp_path: Path):
+    """Wherever a server dies: here it cannot write the accounts."""
+    house.sign_ins.adds_accounts = True
+    house.provider.person_there = replace(ANN, identity=ProviderIdentity("i", "bob"), name="bob")
+    begun = await house.begin()
+    shutil.rmtree(tmp_path)
+    with pytest.raises(Unavailable):
+        await house.end(*begun)
+    assert house.forgotten == ["bob"] and "bob" not in house.accounts.directory.accounts
 
 
 async def test_the_address_to_come_back_to_is_the_servers_own(house: House):
