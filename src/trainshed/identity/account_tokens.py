@@ -16,7 +16,29 @@ from trainshed.core.errors import Unauthenticated
 from trainshed.core.ports import Authenticator, Clock, DirectoryStore
 from trainshed.identity.ended_sessions import EndedSessions
 
-_SLACK = 0.05  # seconds after a token has expired, by the clock of timers
+_SLACK = 0.05  # seconds after a token or session has ended, by the clock of timers
+_LONGEST = 3600.0  # seconds until a timer looks at the clock again
+
+
+class _Alarm:
+    """Rings at a time of the clock. Long waits are cut: over a week the loop may drift from it."""
+
+    def __init__(self, clock: Clock, at: datetime, ring: Callable[[], None]) -> None:
+        self._clock, self._at, self._ring = clock, at, ring
+        self._timer = self._begun()
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def _begun(self) -> asyncio.TimerHandle:
+        left = (self._at - self._clock.now()).total_seconds()
+        return asyncio.get_running_loop().call_later(min(max(left, 0.0), _LONGEST) + _SLACK, self._look)
+
+    def _look(self) -> None:
+        if self._clock.now() >= self._at:
+            self._ring()
+        else:
+            self._timer = self._begun()
 
 
 class AccountTokens:
@@ -68,7 +90,8 @@ class AccountTokens:
         return known
 
     def of(self, principal: Principal) -> Principal:
-        if principal.session in self._ended:
+        ends_at = principal.session_ends_at
+        if principal.session in self._ended or (ends_at is not None and self._clock.now() >= ends_at):
             raise Unauthenticated("The session that this was begun with has ended. Sign in again.")
         if principal.kind is not PrincipalKind.ACCOUNT:
             return principal
@@ -78,15 +101,13 @@ class AccountTokens:
                 f"The token of {principal.id} that this was begun with has ended. "
                 "Sign in again: trainshed login."
             )
-        return replace(present, session=principal.session) if principal.session else present
+        return replace(present, session=principal.session, session_ends_at=ends_at)
 
     @contextlib.contextmanager
     def listen(self, principal: Principal, listener: Callable[[], None]) -> Generator[None]:
-        timer: asyncio.TimerHandle | None = None
         token = self._directories.directory.tokens.get(principal.token)
-        if token is not None and token.expires_at is not None:
-            left = (token.expires_at - self._clock.now()).total_seconds()
-            timer = asyncio.get_running_loop().call_later(left + _SLACK, listener)
+        ends = (principal.session_ends_at, token and token.expires_at)
+        alarms = [_Alarm(self._clock, at, listener) for at in ends if at is not None]
         sources = (self._directories.listeners, self._ended.listeners)
         for source in sources:
             source.add(listener)
@@ -95,8 +116,8 @@ class AccountTokens:
         finally:
             for source in sources:
                 source.discard(listener)
-            if timer is not None:
-                timer.cancel()
+            for alarm in alarms:
+                alarm.cancel()
 
     def _present(self, id: str) -> Principal | None:
         """A directory never changes: a change makes another one. So its answers count as long as it does."""

@@ -44,7 +44,7 @@ class SignedSessions:
         if (proof := self._read(session)) is None or now >= proof[0] or _mark(session) in self._ended:
             return None
         principal = self._principal(proof[1]) if proof[1] else OWNER
-        return principal and replace(principal, session=_mark(session))
+        return principal and replace(principal, session=_mark(session), session_ends_at=proof[0])
 
     def end(self, session: str, now: datetime) -> None:
         if (proof := self._read(session)) is not None:

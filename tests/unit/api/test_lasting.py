@@ -181,6 +181,38 @@ async def test_a_stream_of_a_browser_ends_when_somebody_signs_out_of_its_session
     assert not world.ended.listeners
 
 
+@pytest.mark.parametrize("token", ["", "1"])
+async def test_a_stream_of_a_browser_ends_when_its_session_has_lasted_its_time(world: World, token: str):
+    word, lasts = world.sessions.issue(world.clock.now(), token)
+    world.clock.time += lasts - timedelta(seconds=0.1)
+    source = Endless()
+    stream = await streamed(world, source, principal=world.sessions.principal(word, world.clock.now()))
+    assert await anext(stream) == b"first"
+    reading = asyncio.create_task(rest(stream))
+    await asyncio.sleep(0)
+    assert not reading.done()
+    world.clock.time += timedelta(seconds=0.1)
+    with pytest.raises(RightsEnded, match="Sign in again"):
+        await asyncio.wait_for(reading, SOON)
+    assert source.is_closed and not world.ended.listeners
+
+
+@pytest.mark.parametrize("signs_out", [False, True])
+@pytest.mark.parametrize("token", ["", "1"])
+async def test_a_conversation_of_a_browser_ends_with_its_session(world: World, token: str, signs_out: bool):
+    word, lasts = world.sessions.issue(world.clock.now(), token)
+    world.clock.time += lasts - timedelta(seconds=0.1)
+    principal = world.sessions.principal(word, world.clock.now())
+    assert principal is not None
+    async with conversation(world, principal) as (task, channel):
+        if signs_out:
+            world.sessions.end(word, world.clock.now())
+        else:
+            world.clock.time += timedelta(seconds=0.1)
+        await asyncio.wait_for(task, SOON)
+        assert ["Sign in again" in str(words) for words in channel.said] == [True]
+
+
 async def test_a_stream_goes_on_when_something_else_changes(world: World):
     source = Endless()
     stream = await streamed(world, source)

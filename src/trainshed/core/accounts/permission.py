@@ -7,6 +7,7 @@ looked up the bucket. It reads nothing and changes nothing.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
@@ -85,6 +86,7 @@ class Principal:
     token: str = ""  # the id of the account's token
     limited: bool = False  # its token has fewer rights than its account
     session: str = field(default="", compare=False)  # a mark of the browser's session by which it asks
+    session_ends_at: datetime | None = field(default=None, compare=False)  # None: it has no session
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id}".rstrip()
