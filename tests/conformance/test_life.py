@@ -1,15 +1,16 @@
 """The server as a process: it ends in order, comes back on kill -9, and tests leave nothing of it behind."""
 
+import contextlib
 import http.client
 import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
-from tests.live import JOBS, LiveServer, bearing, python
+from tests.live import JOBS, LiveServer, bearing, python, until
 from tests.shared_server import forget_jobs
 
 SLEEP = python("import time; print('up', flush=True); time.sleep(600)")
@@ -43,20 +44,33 @@ def test_a_server_asked_to_end_ends_in_order(server: LiveServer, number: signal.
     assert "Traceback" not in server.said()
 
 
-def test_open_followers_do_not_keep_a_server_from_ending(server: LiveServer) -> None:
+@contextlib.contextmanager
+def asked(server: LiveServer, *paths: str) -> Generator[list[http.client.HTTPConnection]]:
+    with contextlib.ExitStack() as stack:
+        connections = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=60) for _ in paths]
+        for connection, path in zip(connections, paths, strict=True):
+            stack.enter_context(contextlib.closing(connection))
+            connection.request("GET", path, headers={"Authorization": f"Bearer {server.token}"})
+        yield connections
+
+
+def test_a_server_that_ends_ends_its_streams_and_lets_nothing_wait(server: LiveServer) -> None:
     name = server.submit(SLEEP)
     server.wait_for(name, ("JOB_STATE_RUNNING",))
-    connections: list[http.client.HTTPConnection] = []
-    for path in (f"/v1/{name}:tail?follow=1", f"/v1/{name}:wait?timeout=600s"):
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-        connection.request("GET", path, headers={"Authorization": f"Bearer {server.token}"})
-        connections.append(connection)
-    assert connections[0].getresponse().readline()  # it follows
-    status = server.stop(patience=30)
-    for connection in connections:
-        connection.close()
+    until(lambda: server.lines(name))
+    streams = (f"{JOBS}:watch?after=0", f"/v1/{name}:output?follow=1", f"/v1/{name}:tail?follow=1")
+    with asked(server, *streams, f"/v1/{name}:wait?timeout=600s") as connections:
+        *answers, lines = [connection.getresponse() for connection in connections[:3]]
+        assert all(answer.readline() for answer in (*answers, lines))
+        status = server.stop(patience=30)
+        for answer in answers:
+            assert b'"end"' not in answer.read()
+        with pytest.raises(http.client.IncompleteRead):  # else it would look like the end of the job
+            lines.read()
+        refusal = connections[3].getresponse()
+        assert (refusal.status, b"ask again when it is back" in refusal.read()) == (503, True)
     assert status != -signal.SIGKILL, "it had to be killed"
-    assert "Traceback" not in server.said(), server.said()
+    assert " ERROR " not in server.said() and "Traceback" not in server.said(), server.said()
 
 
 def test_after_kill_9_everything_is_where_it_was(server: LiveServer) -> None:

@@ -31,13 +31,14 @@ from trainshed.api.call import (
     TextAnswer,
     Trace,
 )
+from trainshed.api.ending import ServerEnd, ServerEnds
 from trainshed.api.lasting import RightsEnded
 from trainshed.api.packing import packed
 from trainshed.api.request_gate import AdmittedRequest, RequestGate, request_target
 from trainshed.api.route import Route
 from trainshed.api.talk import serve_socket
 from trainshed.core.accounts.permission import ANONYMOUS, Principal, PrincipalKind
-from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Unavailable, Violation
+from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Violation
 from trainshed.wire import status
 from trainshed.wire.base import camel
 from trainshed.wire.json_body import parse_object
@@ -50,27 +51,31 @@ LARGE_BODY = 256 << 10  # bytes; a larger one is parsed in a thread, so that oth
 ForeignCheck = Callable[[Mapping[str, str], bool], str | None]
 
 
-def make_app(methods: tuple[Method, ...], gate: RequestGate, foreign: ForeignCheck) -> ASGIApp:
-    return _App([Route(m) for m in methods], gate, foreign)
+def make_app(
+    methods: tuple[Method, ...], gate: RequestGate, foreign: ForeignCheck, end: ServerEnd | None = None
+) -> ASGIApp:
+    """`end` is told when the server stops; None: nobody tells it."""
+    return _App([Route(m) for m in methods], gate, foreign, end or ServerEnd())
 
 
 class _App:
-    def __init__(self, routes: list[Route], gate: RequestGate, foreign: ForeignCheck) -> None:
+    def __init__(self, routes: list[Route], gate: RequestGate, foreign: ForeignCheck, end: ServerEnd) -> None:
         self.routes = tuple(routes)
         self._by_verb: dict[str, list[Route]] = {}
         for route in routes:
             self._by_verb.setdefault(route.method.verb, []).append(route)
         self._gate = gate
         self._foreign = foreign
+        self._end = end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             response = await self._answer(Request(scope, receive))
             try:
                 await response(scope, receive, sealing(send))
-            except (asyncio.CancelledError, RightsEnded):
-                # Cancelled: the server is stopping. Clients ask again for a stream that breaks off, and are
-                # told why there is none where their rights have ended.
+            except (asyncio.CancelledError, ServerEnds, RightsEnded):
+                # Clients ask again for a stream that breaks off, and are told why there is none where their
+                # rights have ended.
                 scope.get("state", {}).get(BREAK_OFF, _nothing)()
         elif scope["type"] == "websocket":
             with contextlib.suppress(asyncio.CancelledError):
@@ -100,11 +105,11 @@ class _App:
             rights=self._gate.rights,
             trace=trace,
         )
-        reply = await _reply_of(route, target, _ready(call))
+        reply = await self._reply_of(route, target, _ready(call))
         if isinstance(reply, SocketAnswer):
             await serve_socket(reply, receive, send)
         else:
-            response = _response(reply)
+            response = self._response(reply)
             self._note(ANONYMOUS, route.method, trace, response.status_code)
             await response(scope, receive, send)
 
@@ -125,8 +130,8 @@ class _App:
             return self._refused(error, match, trace)
         trace.project = named_project(route.method, path, request.query_params)
         call = _call(request, path, route.method, target)
-        reply = await _reply_of(route, target, self._with_principal(call, principal, trace))
-        response = packed(_response(reply), request.headers)
+        reply = await self._reply_of(route, target, self._with_principal(call, principal, trace))
+        response = packed(self._response(reply), request.headers)
         self._note(principal, route.method, trace, response.status_code)
         return response
 
@@ -149,6 +154,39 @@ class _App:
                 return route, path
         return None
 
+    async def _reply_of(
+        self, route: Route, target: AdmittedRequest, call: Awaitable[Call]
+    ) -> Reply | Response:
+        try:
+            ready = await call
+            with self._end.waiting() if _may_wait(route.method) else contextlib.nullcontext():
+                return await route.answer(ready)
+        except TrainshedError as error:
+            return _error(error)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except asyncio.CancelledError:
+            return _error(ServerEnds())
+        except Exception:
+            log.exception("%s %s failed", route.method.verb, target.shown_path)
+            return _json(status.INTERNAL, 500)
+
+    def _response(self, reply: Reply | Response) -> Response:
+        match reply:
+            case Response():
+                return reply
+            case StreamAnswer():
+                chunks = self._end.chunks(reply.chunks, shows_end=reply.shows_end)
+                return StreamingResponse(chunks, media_type=reply.media_type)
+            case TextAnswer():
+                return PlainTextResponse(reply.text, reply.status, media_type=reply.media_type)
+            case RawAnswer():
+                return _raw(reply)
+            case SocketAnswer():
+                return _json(status.INTERNAL, 500)
+            case _:
+                return _json(reply)
+
     async def _with_principal(self, call: Awaitable[Call], principal: Principal, trace: Trace) -> Call:
         gate = self._gate
         if principal.kind is PrincipalKind.OWNER and gate.audit is not None:
@@ -163,34 +201,9 @@ class _App:
         )
 
 
-async def _reply_of(route: Route, target: AdmittedRequest, call: Awaitable[Call]) -> Reply | Response:
-    try:
-        return await route.answer(await call)
-    except TrainshedError as error:
-        return _error(error)
-    except ClientDisconnect:
-        return Response(status_code=499)
-    except asyncio.CancelledError:
-        return _error(Unavailable("The server is ending; ask again when it is back."))
-    except Exception:
-        log.exception("%s %s failed", route.method.verb, target.shown_path)
-        return _json(status.INTERNAL, 500)
-
-
-def _response(reply: Reply | Response) -> Response:
-    match reply:
-        case Response():
-            return reply
-        case StreamAnswer():
-            return StreamingResponse(reply.chunks, media_type=reply.media_type)
-        case TextAnswer():
-            return PlainTextResponse(reply.text, reply.status, media_type=reply.media_type)
-        case RawAnswer():
-            return _raw(reply)
-        case SocketAnswer():
-            return _json(status.INTERNAL, 500)
-        case _:
-            return _json(reply)
+def _may_wait(method: Method) -> bool:
+    """Whether it may be given up while it waits for something. In a batch of storage there are changes."""
+    return method.permission.reads and not method.streams and not method.storage
 
 
 def _nothing() -> None:

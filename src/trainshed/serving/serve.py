@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from trainshed.serving.tls_listener import TlsListener
 
 _BOUNDED = "trainshed.serving.http_protocol:BoundedHttp"
+_IN_NO_TIME = 0.1  # seconds for answers that wait for nothing
 _FORGIVING = "trainshed.serving.google_protocol:ForgivingHttp"
 
 
@@ -60,7 +61,7 @@ async def serve(settings: Settings) -> None:
     loopback = listen_in_containers(assembly, sockets, google)
     parts = (outside, loopback, answer_in_pods(assembly, sockets, google))
     trust = str(tls.ca or "") if tls is not None else ""
-    server = _Server(sockets, parts, lambda: announce(settings.home, url, trust))
+    server = _Server(sockets, parts, lambda: announce(settings.home, url, trust), assembly.api.end.begin)
     await assembly.open()
     close_home(settings.home, ways=bool(settings.run_as))  # again: the first start has made its folders
     gc.freeze()  # what is there now stays: forgotten by the collector, which begins here (server.py)
@@ -185,12 +186,17 @@ class _Server(Server):
         sockets: SocketServer,
         parts: "Sequence[LoopbackServer | TunnelServer | TlsListener | None]",
         ready: Callable[[], None],
+        end: Callable[[], None],
     ) -> None:
-        """`parts` answer beside it: in containers and pods, with TLS; None: there is none."""
+        """`parts` answer beside it: in containers and pods, with TLS; None: there is none.
+
+        `end` ends streams, and calls that wait.
+        """
         super().__init__(sockets.config)
         self.server_state = sockets.state
         self.is_ready = asyncio.Event()
-        self._parts, self._ready = [part for part in parts if part is not None], ready
+        self._parts = [part for part in parts if part is not None]
+        self._ready, self._end = ready, end
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -214,6 +220,7 @@ class _Server(Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for part in self._parts:
             await part.close()
+        asyncio.get_running_loop().call_later(_IN_NO_TIME, self._end)  # what is answered at once still is
         await super().shutdown(sockets)
 
 
