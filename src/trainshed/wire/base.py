@@ -9,9 +9,9 @@
     faults.settle()
 
 The schemas and parsers of this package call it. Names are read in camelCase and snake_case and written in
-camelCase. Null means absent. A value that equals its default is not written. An unknown name is refused with
-Google's message. A wrong value is recorded with its path and left at its default, so one pass collects every
-fault of a request. This module knows no resource.
+camelCase. Null means absent, but for `double`. A value that equals its default is not written. An unknown
+name is refused with Google's message. A wrong value is recorded with its path and left at its default, so one
+pass collects every fault of a request. This module knows no resource.
 
 Messages are not dataclasses. An instance stores only the fields that were given and takes the others from its
 class. That makes `is_empty` simple, reading cheap, and the declarations cheap at start.
@@ -42,6 +42,7 @@ class FieldKind:
     write: Write
     inner: "type[Message] | None" = None  # the class of a nested message, or of the items of a list
     is_open: bool = False  # any name is allowed inside
+    needs_value: bool = False  # null is a wrong value, not an absent one
 
 
 def _same(value: Any) -> object:
@@ -119,7 +120,7 @@ _FLAG = FieldKind(_scalar(scalars.read_flag), _same)
 _INT32 = FieldKind(_scalar(functools.partial(scalars.read_int, most=scalars.INT32_MOST)), _same)
 _INT64 = FieldKind(_scalar(functools.partial(scalars.read_int, most=scalars.INT64_MOST)), str)
 _NUMBER = FieldKind(_scalar(scalars.read_number), _same)
-_DOUBLE = FieldKind(_scalar(scalars.read_double), scalars.double_json)
+_DOUBLE = FieldKind(_scalar(scalars.read_double), scalars.double_json, needs_value=True)
 _DURATION = FieldKind(_scalar(scalars.read_duration), scalars.duration_text)
 _TIME = FieldKind(_scalar(scalars.read_time), scalars.time_text)
 _TEXTS = FieldKind(_each(_TEXT.read, str), list)
@@ -160,7 +161,7 @@ def number(default: float | None = None) -> Any:
 
 
 def double() -> Any:
-    """Any number, also NaN and infinities; 0 where it was not given."""
+    """Any number, also NaN and infinities; 0 where it was not given. Many write null for NaN: it is no 0."""
     return _field(_DOUBLE, 0.0)
 
 
@@ -281,7 +282,7 @@ def _message(cls: type[Message]) -> FieldKind:
             if slot is None:
                 faults.unknown(path, str(key))
                 continue
-            if item is None:
+            if item is None and not slot.kind.needs_value:
                 continue
             where = join(path, slot.attribute)
             if slot.attribute in given:

@@ -76,6 +76,8 @@ def read_double(value: object) -> float:
     """Any number, also one that is not a number or infinite, which JSON has as text."""
     if isinstance(value, str) and value in _NO_NUMBERS:
         return float(value)
+    if value is None:
+        raise ValueError('must be a number, or "NaN" where there is none, not null.')
     return read_number(value)
 
 

@@ -270,6 +270,17 @@ def test_infinite_values_are_texts_in_json(text: str, number: float) -> None:
     assert render_measurement(measurement)["metrics"] == [{"metricId": "accuracy", "value": text}]
 
 
+def test_a_value_that_is_null_is_refused_with_its_place_and_not_taken_for_zero() -> None:
+    measurement = {"stepCount": 1, "metrics": [METRIC, {"metricId": "seconds", "value": None}]}
+    sentence = 'must be a number, or "NaN" where there is none, not null.'
+    assert faults(lambda: parse_told({"measurement": measurement})) == {
+        "measurement.metrics[1].value": sentence
+    }
+    assert faults(lambda: parse_completion({"finalMeasurement": measurement})) == {
+        "final_measurement.metrics[1].value": sentence
+    }
+
+
 def test_what_is_not_a_number_is_a_text_in_json() -> None:
     measurement = parse_told({"measurement": {"metrics": [{"metricId": "accuracy", "value": "NaN"}]}})
     assert math.isnan(measurement.values["accuracy"])
