@@ -183,6 +183,21 @@ def test_a_study_waits_while_its_share_is_too_small_for_a_trial_and_goes_on_when
     assert "waiting" not in row()
 
 
+def test_a_new_account_has_its_whole_limit_while_jobs_of_who_had_its_name_before_run(server: LiveServer):
+    share = {"projects": ["vision"], "nominal": {"cpus": 4}, "per_user": {"cpus": 2}}
+    assert server.request("PUT", "/v1/shares", {"share": {"vision": share}}).status == 200
+    spec = {"workerPoolSpecs": [pool(SLEEPS, machine="n1-standard-2")]}
+    bindings = [{"role": "user", "members": ["user:ann"]}]
+    for _ in range(2):
+        server.post("/v1/accounts", {"name": "ann"})
+        server.post("/v1/projects/vision:setIamPolicy", {"policy": {"bindings": bindings}})
+        token = server.post("/v1/tokens", {"account": "ann"})["token"]
+        path = f"/v1/projects/vision/{LOCATION}/customJobs"
+        job = server.request("POST", path, {"displayName": "x", "jobSpec": spec}, token=token).json["name"]
+        server.wait_for(job, ["JOB_STATE_RUNNING"])
+        server.request("DELETE", "/v1/accounts/ann")
+
+
 def test_wrong_shares_are_refused_with_every_violation_and_change_nothing(one: LiveServer, tmp_path: Path):
     wrong = '[share.a]\nnominal = { wheels = 1 }\nweight = -1\nparent = "nobody"\n'
     done = one.cli("shares", "set", shares_file(tmp_path, wrong))

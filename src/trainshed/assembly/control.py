@@ -67,7 +67,7 @@ def make_control(
 ) -> Control:
     clock, queues = shared.clock, shared.queues
     costs = make_costs(shared, storage)
-    shares = make_shares(shared, storage)
+    shares = make_shares(shared, storage, access)
     budgets = make_budgets(shared, storage, costs, shares)
     scheduler = Scheduler(
         store=storage.store,

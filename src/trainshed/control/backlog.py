@@ -58,7 +58,7 @@ class Backlog:
     def divide(self, tree: ShareTree | None) -> None:
         """Group the ready jobs by these shares, where they have changed."""
         before = self.ready.tree
-        if (before and before.shares) is not (tree and tree.shares):
+        if before is not tree and (before is None or tree is None or not tree.groups_as(before)):
             self.ready = WaitingJobs(self.ready, self.ready.sites, tree)
 
     def set_ready(self, job: Job, sites: Sites = ()) -> None:

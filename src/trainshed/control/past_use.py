@@ -21,6 +21,7 @@ class PastUse:
     store: Store
     clock: Clock
     shares: Callable[[], ShareTree | None]  # as they are set now; None: they are not
+    accounts: Callable[[], Mapping[str, datetime]]  # when each was added; the same until that changes
     _by_project: Mapping[str, Amounts] = field(default_factory=dict[str, Amounts])
     _tree: ShareTree | None = None
 
@@ -28,9 +29,9 @@ class PastUse:
         shares = self.shares()
         if shares is None:
             return None
-        known = self._tree
-        if known is None or known.shares is not shares.shares or known.past is not self._by_project:
-            known = self._tree = replace(shares, past=self._by_project)
+        known, present = self._tree, replace(shares, past=self._by_project, accounts=self.accounts())
+        if known is None or not present.groups_as(known) or known.past is not present.past:
+            known = self._tree = present
         return known
 
     async def look(self, _key: str = "") -> datetime:

@@ -83,7 +83,7 @@ class ReservedShares:
             former = self._counting
             kept = base
             if base is not None and former is not None and former.shares is not base.shares:
-                kept = replace(former, past=base.past)
+                kept = replace(former, past=base.past, accounts=base.accounts)
             if str(error) != self._warned:
                 stay = "" if kept is base else " The shares stay as they are."
                 log.warning("Less is left in the shares than is reserved: %s%s", error, stay)

@@ -6,7 +6,7 @@ that run already have some of that. Nothing is stopped for it but spot jobs, whi
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
@@ -94,7 +94,7 @@ def with_resources(tree: ShareTree | None, resources: Iterable[PersistentResourc
         )
         for resource in resources
     }
-    return ShareTree({**base.shares, **reserved}, base.divided, base.past)
+    return replace(base, shares={**base.shares, **reserved})
 
 
 def reservable(tree: ShareTree, share: str, item: str, capacity: Amounts) -> float:

@@ -92,6 +92,7 @@ class ShareTree:
     shares: Mapping[str, Share]
     divided: frozenset[str]  # the resources that nominal amounts are named for, but in reserved shares
     past: Mapping[str, Amounts] = field(default_factory=dict[str, Amounts])  # what projects had lately
+    accounts: Mapping[str, datetime] = field(default_factory=dict[str, datetime])  # when each was added
 
     @cached_property
     def is_set(self) -> bool:
@@ -214,10 +215,21 @@ class ShareTree:
             name for name, path in self.paths.items() if any(self.shares[above].per_user for above in path)
         )
 
+    def groups_as(self, other: "ShareTree") -> bool:
+        """Whether every job counts for the same in both, as far as a look at their parts tells."""
+        return self.shares is other.shares and self.accounts is other.accounts
+
     def lane_of(self, job: Job) -> ShareLane:
         share = self.share_of_job(job)
-        user = job.submitter if share in self._with_users else ""
+        user = self._user_of(job) if share in self._with_users else ""
         return ShareLane(share, job.spec.scheduling.is_spot, user)
+
+    def _user_of(self, job: Job) -> str:
+        """Who submitted it. A job that is older than the account of that name is of a namesake before."""
+        since = self.accounts.get(job.submitter)
+        if since is None or job.created_at >= since:
+            return job.submitter
+        return f"{job.submitter} (before {since:%Y-%m-%d %H:%M:%S})"
 
     def stake(self, job: Job, parts: Iterable[_Part]) -> Stake:
         return stake_of(job, amounts_of(job.spec, parts), self.lane_of(job))

@@ -1,6 +1,7 @@
 """A cycle where shares are set: who may start, whose turn it is, who waits, and with which words."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tests.builders import T0, a_node, at
 from tests.shares import a_job_of, a_share, a_tree, started
@@ -98,6 +99,18 @@ def test_a_user_has_no_more_than_the_share_allows_one_user():
     results = answers(tree, waiting, [a_job_of("vision", "0", 1, user="ann")])
     assert let_in(results) == ["2"]
     assert why(results["1"]).message == "Needs 2 CPUs; ann uses 1 CPU of 2 CPUs in share 'vision'."
+
+
+def test_a_new_account_is_not_held_back_by_jobs_of_who_had_its_name_before():
+    tree = replace(a_tree(a_share("vision", 4, per_user=2), LANGUAGE), accounts={"ann": at(10)})
+    former = a_job_of("vision", "0", 2, user="ann", created_at=at(9))
+    waiting = [
+        a_job_of("vision", "1", 1, user="ann", created_at=at(9)),
+        a_job_of("vision", "2", 2, user="ann", created_at=at(10)),
+    ]
+    results = answers(tree, waiting, [former])
+    assert let_in(results) == ["2"]
+    assert "ann (before 2026-05-01 12:00:10) uses 2 CPUs of 2 CPUs" in why(results["1"]).message
 
 
 def test_who_has_a_right_goes_before_who_borrows_whatever_the_priority():
