@@ -204,7 +204,7 @@ def _more_rights(
         if not is_blocked and (parts := left.parts(stake)) is not None:
             if (not keeps or use.leaves_kept(name, stake)) and left.take(parts):
                 rightful.append(stake)
-                if keeps:
+                if keeps:  # the next question needs it; else all are counted together, for a third less
                     use.take(stake)
                 if left.is_nothing:
                     break
