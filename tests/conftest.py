@@ -12,6 +12,7 @@ from tests import cluster as kubernetes
 from tests.cluster import cluster
 from tests.engine import podman, why_not
 from tests.faults import sentence
+from tests.live import LiveServer
 from tests.registry import registry
 
 __all__ = ["cluster", "podman", "registry", "sentence"]
@@ -19,6 +20,7 @@ __all__ = ["cluster", "podman", "registry", "sentence"]
 # How long one example takes says nothing on a busy machine.
 settings.register_profile("trainshed", deadline=None)
 settings.load_profile("trainshed")
+LiveServer.copies = True
 # A shell lets what it runs in the background ignore Ctrl-C, and whoever tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

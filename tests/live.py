@@ -1,15 +1,16 @@
-"""A real server for tests: started as people start it, killed as machines kill it, gone without a trace.
+"""A real server for tests: killed as machines kill it, gone without a trace.
 
     with LiveServer("--cpus", "8", "--memory", "8GiB") as server:
         job = server.submit(["python", "-c", "print('hello')"])
         done = server.wait(job)
         server.kill(); server.start()            # kill -9, and up again on the same port and home
 
-Each server has a temporary home of its own with a short path. It begins with the C programs that an earlier
-server of this process compiled in its own: compiling them takes as long as all the rest of a start. On
-leaving, the server and every process that bears its home in its environment, command line or working
-directory is ended, and the home is removed. Only the standard library is used, so that what is tested is the
-server and not our own client.
+In benchmarks it is started as people start it, in tests as a copy of a process that has imported all it
+needs. Each server has a temporary home of its own with a short path. It begins with the C programs that an
+earlier server of this process compiled in its own: compiling them takes as long as all the rest of a start.
+On leaving, the server and every process that bears its home in its environment, command line or working
+directory is ended, and the home is removed. Only the standard library is used, so that what is tested is
+the server and not our own client.
 """
 
 import contextlib
@@ -29,6 +30,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
+
+from tests.preloaded_server import COMMAND, CopiedServer
 
 PROJECT, LOCATION = "p1", "us-central1"
 PARENT = f"/v1/projects/{PROJECT}/locations/{LOCATION}"
@@ -69,6 +72,8 @@ class Answer:
 class LiveServer:
     """One server process with its home. `flags` are those of `python -m trainshed.server`."""
 
+    copies = False  # of a process that has imported what they need, so that they start sooner
+
     def __init__(
         self, *flags: str, home: Path | None = None, env: Mapping[str, str] | None = None, port: int = 0
     ) -> None:
@@ -78,7 +83,7 @@ class LiveServer:
         self.flags = flags
         self.port, self.scheme = port, "http"
         self.log = self.base / "server.log"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | CopiedServer | None = None
         self._env = dict(env or {})
         self.prefix: tuple[str, ...] = ()  # words before its command: what gives it another world
 
@@ -91,17 +96,20 @@ class LiveServer:
             self._begin_home()
         env = {k: v for k, v in os.environ.items() if not k.startswith(("TRAINSHED_", "COV_", "PYTEST_"))}
         env["TRAINSHED_ENGINE"] = "none"  # whatever runs on this machine; who needs one says which
-        command = [sys.executable, "-P", "-m", "trainshed.server", "--port", str(self.port)]
+        words = ["--port", str(self.port), "--home", str(self.home), *self.flags]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self.prefix, *command, "--home", str(self.home), *self.flags],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=env | self._env,
-                cwd=self.base,
-                start_new_session=True,
-            )
+            if self.copies and not self.prefix and not any(map(_changes_a_start, self._env)):
+                self.process = CopiedServer(words, env | self._env, self.base, log)
+            else:
+                self.process = subprocess.Popen(
+                    [*self.prefix, *COMMAND, *words],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=env | self._env,
+                    cwd=self.base,
+                    start_new_session=True,
+                )
         if wait:
             self.wait_ready()
         return self
@@ -374,6 +382,11 @@ def sweep(home: Path, patience: float = 20) -> None:
         if time.monotonic() > deadline:
             raise AssertionError(f"processes {left} of {home} cannot be ended")
         time.sleep(0.02)
+
+
+def _changes_a_start(variable: str) -> bool:
+    """Whether it may mean something to Python or the loader: a copy has started already."""
+    return not variable.startswith(("TRAINSHED_", "PIP_"))
 
 
 def _pids() -> list[int]:

@@ -2,13 +2,18 @@
 
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from trainshed.dataclass_methods import compiled_when_called
 
 
 def main(args: Sequence[str]) -> int:
+    return load()(args)
+
+
+def load() -> Callable[[Sequence[str]], int]:
+    """Import all that serving takes."""
     # All that is imported stays: looking for garbage among it meanwhile would only take time.
     gc.disable()
     # Nor is anything of uvicorn's own command line wanted, which it brings along wherever it is imported.
@@ -16,7 +21,7 @@ def main(args: Sequence[str]) -> int:
     with compiled_when_called():
         from trainshed.serving.serve import run
 
-    return run(args)
+    return run
 
 
 def _unused(name: str, *names: str) -> ModuleType:

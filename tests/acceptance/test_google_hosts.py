@@ -203,13 +203,10 @@ def test_a_running_job_reaches_the_server_that_was_killed_and_is_back() -> None:
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv (util-linux)")
-def test_without_the_right_to_port_443_jobs_start_as_before_and_the_verdict_names_gcs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    drop = ("setpriv", "--bounding-set", "-net_bind_service", "--inh-caps", "-net_bind_service")
-    start = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda words, **given: start([*drop, *words], **given))
-    with LiveServer() as poor:
+def test_without_the_right_to_port_443_jobs_start_as_before_and_the_verdict_names_gcs() -> None:
+    poor = LiveServer()
+    poor.prefix = ("setpriv", "--bounding-set", "-net_bind_service", "--inh-caps", "-net_bind_service")
+    with poor:
         source = (
             "import os; print('googleapis' in open('/etc/hosts').read(), 'GCE_METADATA_HOST' in os.environ)\n"
             "raise OSError('Failed to connect to storage.googleapis.com port 443')"
