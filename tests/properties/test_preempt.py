@@ -20,7 +20,7 @@ from trainshed.core.queue.share_use import Bound, ShareUse
 from trainshed.core.queue.snapshot import Holdings, is_waiting, snapshot_of
 from trainshed.core.queue.waiting_jobs import WaitingJobs
 
-EFFORT = settings(PROPERTY, max_examples=200)
+EFFORT = settings(PROPERTY, max_examples=80)
 batches = st.lists(jobs(6), min_size=1, max_size=4)
 
 
