@@ -71,7 +71,7 @@ style: dev
 	$(BIN)/ruff check src tests examples scripts
 
 types: dev
-	$(BIN)/pyright
+	NODE_OPTIONS=--max-semi-space-size=128 $(BIN)/pyright
 
 console-types: dev
 	scripts/console-types
