@@ -38,7 +38,7 @@ VERSIONS = {
     "Experiment": ("kubeflow.org/v1beta1",),
     "PyTorchJob": ("kubeflow.org/v1",),
     "MPIJob": ("kubeflow.org/v2beta1", "kubeflow.org/v1"),
-    "JobSet": ("jobset.x-k8s.io/v1alpha2",),
+    "JobSet": ("jobset.x-k8s.io/v1", "jobset.x-k8s.io/v1alpha2"),
     "TrainJob": ("trainer.kubeflow.org/v1alpha1",),
 }
 CACHE, EXPERIMENT = "ImageCache", "Experiment"

@@ -69,6 +69,11 @@ def scheduling_of(document: dict[str, Any]) -> Any:
     return render_spec(job_of(document).draft.spec)["scheduling"]
 
 
+def test_the_version_without_a_suffix_is_read_as_the_older_one():
+    newer = read(SET) | {"apiVersion": "jobset.x-k8s.io/v1"}
+    assert job_of(newer).draft == job_of(read(SET)).draft
+
+
 def test_each_replicated_job_is_a_pool_with_the_pods_of_all_its_jobs():
     found = job_of(read(SET))
     assert [pool.replicas for pool in found.draft.spec.pools] == [1, 6]
