@@ -8,6 +8,7 @@ KINDS = {
     "Job": ("jobs", "job"),
     "JobSet": ("jobsets", "jobset", "js"),
     "PyTorchJob": ("pytorchjobs", "pytorchjob"),
+    "TFJob": ("tfjobs", "tfjob"),
     "MPIJob": ("mpijobs", "mpijob"),
     "TrainJob": ("trainjobs", "trainjob"),
     "ImageCache": ("imagecaches", "imagecache", "ic"),

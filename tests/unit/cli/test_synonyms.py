@@ -63,7 +63,7 @@ def test_one_job_is_printed_in_the_form_asked_for(terminal: Terminal) -> None:
     result = terminal("get", "podz")
     assert (
         result.code,
-        "none of pods, jobs, jobsets, pytorchjobs, mpijobs, trainjobs, imagecaches, experiments, and no job"
+        "pods, jobs, jobsets, pytorchjobs, tfjobs, mpijobs, trainjobs, imagecaches, experiments, and no job"
         in result.err,
     ) == (
         2,

@@ -61,6 +61,8 @@ class JobCluster:
         env |= _output(job.spec)
         if origin is not None and origin.index_variable:
             env[origin.index_variable] = str(replica.index)
+        if origin is not None and not origin.tells_alone and len(self.places) == 1:
+            del env["TF_CONFIG"]
         own = dict(job.spec.pools[replica.pool].env)
         late = self.late_values(replica, env)
         if origin is not None and origin.pools and origin.pools[replica.pool].remote is not None:

@@ -20,6 +20,7 @@ class Origin:
     request: Mapping[str, Any] | None = None  # what TF_CONFIG says of the job; None: its worker pools
     chief: str = "chief"  # TF_CONFIG's name for the first replica
     lists_evaluators: bool = True  # whether TF_CONFIG has evaluators in the cluster
+    tells_alone: bool = True  # whether the replica of a job that has one finds TF_CONFIG
     index_variable: str = ""  # the variable that tells a replica its index; empty: none
     pools: tuple[PoolWords, ...] = ()  # for each pool; empty: the texts of pools are meant as they are
     trial: str = ""  # the number of the trial that the job runs; empty: it runs none

@@ -1,9 +1,8 @@
 """Converts kinds with several Pod templates, which an operator starts together, to one customJob. Pure.
 
-`pytorch_job.py`, `job_set.py` and `train_job.py` call it. A template becomes a pool with one container. What
-the operator of the kind would tell a Pod (variables, labels, names) is told to the replicas, as far as the
-reader of the kind says. Texts keep `$(NAME)` for what is known when a replica is placed
-(`core/jobs/pool_words.py`).
+The reader of each such kind calls it. A template becomes a pool with one container. What the operator of the
+kind would tell a Pod (variables, labels, names) is told to the replicas, as far as the reader of the kind
+says. Texts keep `$(NAME)` for what is known when a replica is placed (`core/jobs/pool_words.py`).
 """
 
 import re
@@ -57,17 +56,19 @@ class GangReader:
         given = text(part(self.document, "metadata"), "namespace")
         return given if LABEL.fullmatch(given) else "default"  # it becomes a part of host names
 
-    def convert(self, pools: Sequence[GangPool], counted_at: str, scheduling: Mapping[str, Any]) -> Wanted:
-        """The job with these pools. `counted_at`: the path of their list."""
+    def convert(
+        self, pools: Sequence[GangPool | None], counted_at: str, scheduling: Mapping[str, Any]
+    ) -> Wanted:
+        """The job with these pools; None is an empty one. `counted_at`: the path of their list."""
         self.wanted.origins |= {POOLS: counted_at, _SUCCESS: counted_at}
-        specs = [spec for at, pool in enumerate(pools) for spec in self._pool(at, pool)]
+        specs = [spec for at, pool in enumerate(pools) for spec in (self._pool(at, pool) if pool else [{}])]
         if not pools:
             self.faults.add(counted_at, "is required: at least one replica.")
-        limits = self._limits(pools) | dict(scheduling)
+        limits = self._limits([pool for pool in pools if pool]) | dict(scheduling)
         if self._strategy:
             limits["strategy"] = self._strategy
         self.wanted.body["jobSpec"] = {"workerPoolSpecs": specs, "scheduling": limits}
-        self.wanted.pools = tuple(pool.words for pool in pools)
+        self.wanted.pools = tuple(pool.words if pool else PoolWords() for pool in pools)
         return self.wanted
 
     def limit(self, source: Mapping[str, Any], name: str, path: str, *, default: int) -> int:

@@ -23,6 +23,7 @@ from trainshed.dialects.kubernetes.origin import KubernetesManifest, digest_of
 from trainshed.dialects.kubernetes.pod import Wanted
 from trainshed.dialects.kubernetes.pytorch_job import convert_pytorch_job
 from trainshed.dialects.kubernetes.shape import check, number, part, text, texts
+from trainshed.dialects.kubernetes.tf_job import convert_tf_job
 from trainshed.dialects.kubernetes.train_job import convert_train_job
 from trainshed.wire.custom_job import LONGEST_NAME, JobDraft, parse_custom_job
 from trainshed.wire.faults import Faults
@@ -37,6 +38,7 @@ VERSIONS = {
     "ImageCache": ("eci.alibabacloud.com/v1",),
     "Experiment": ("kubeflow.org/v1beta1",),
     "PyTorchJob": ("kubeflow.org/v1",),
+    "TFJob": ("kubeflow.org/v1",),
     "MPIJob": ("kubeflow.org/v2beta1", "kubeflow.org/v1"),
     "JobSet": ("jobset.x-k8s.io/v1", "jobset.x-k8s.io/v1alpha2"),
     "TrainJob": ("trainer.kubeflow.org/v1alpha1",),
@@ -47,6 +49,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Catalogue, Faults], Wanted]]
     "Pod": convert,
     "Job": convert,
     "PyTorchJob": convert_pytorch_job,
+    "TFJob": convert_tf_job,
     "MPIJob": convert_mpi_job,
     "JobSet": convert_job_set,
     "TrainJob": convert_train_job,
@@ -102,7 +105,7 @@ def parse_manifest(
     if kind == EXPERIMENT:
         return _experiment(document, manifest, offer, faults, notes)
     wanted, draft = _job(document, offer, faults)
-    manifest = replace(manifest, is_indexed=wanted.is_indexed, pools=wanted.pools)
+    manifest = replace(manifest, is_indexed=wanted.is_indexed, pools=wanted.pools, chief=wanted.chief)
     return JobManifest(manifest=manifest, draft=draft, notes=tuple(dict.fromkeys((*notes, *wanted.notes))))
 
 

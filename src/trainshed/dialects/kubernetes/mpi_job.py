@@ -25,7 +25,7 @@ from trainshed.core.queue.machine import Catalogue
 from trainshed.dialects.kubernetes.gang import GangPool, GangReader, service_names
 from trainshed.dialects.kubernetes.job import RETRIES, restart_rule
 from trainshed.dialects.kubernetes.pod import PodFields, Wanted
-from trainshed.dialects.kubernetes.pytorch_job import CODES, check_cleaning
+from trainshed.dialects.kubernetes.replica_specs import CODES, LABEL, check_cleaning
 from trainshed.dialects.kubernetes.shape import number, part, parts, text, texts
 from trainshed.wire.faults import Faults
 from trainshed.wire.scalars import shown
@@ -33,7 +33,6 @@ from trainshed.wire.scalars import shown
 LAUNCHER, WORKER = "Launcher", "Worker"
 HOST_FILE = "/etc/mpi/hostfile"  # where the operator's users look for it
 _SPECS = "spec.mpiReplicaSpecs"
-_LABEL = "training.kubeflow.org/"
 _MOST_SLOTS = 1024
 _CREATION = ("", "AtStartup", "WaitForWorkersReady")
 _SHELLS = ("sh", "bash")
@@ -138,18 +137,18 @@ def _pool(
     serves, metadata = kind == WORKER, part(template, "metadata")
     host = f"{reader.name}-{role}" + (f"-$({JOB_INDEX})" if serves else "")
     labels = {
-        f"{_LABEL}job-name": reader.name,
-        f"{_LABEL}job-role": role,
-        f"{_LABEL}replica-type": role,
-        f"{_LABEL}replica-index": f"$({JOB_INDEX})",
-        f"{_LABEL}operator-name": "mpi-operator",
+        f"{LABEL}job-name": reader.name,
+        f"{LABEL}job-role": role,
+        f"{LABEL}replica-type": role,
+        f"{LABEL}replica-index": f"$({JOB_INDEX})",
+        f"{LABEL}operator-name": "mpi-operator",
     }
     fields = PodFields(
         name=host,
         namespace=reader.namespace,
         labels={**part(metadata, "labels"), **labels},
         annotations=part(metadata, "annotations"),
-        given=frozenset({_LABEL}),
+        given=frozenset({LABEL}),
     )
     task = f"workerpool1-$({JOB_INDEX})" if serves else "workerpool0-0"
     remote = RemoteWords(serves=serves, row=row, list_place=HOST_FILE)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from trainshed.core.jobs.cluster_env import CHIEF
 from trainshed.core.jobs.job import Job
 from trainshed.core.jobs.origin import Origin
 from trainshed.core.jobs.pool_words import PoolWords, RemoteWords
@@ -28,17 +29,22 @@ class KubernetesManifest:
     digest: str
     is_indexed: bool = False  # replicas get their number as JOB_COMPLETION_INDEX
     pools: tuple[PoolWords, ...] = ()  # of a kind whose replicas have names
+    chief: str = ""  # of a TFJob: what TF_CONFIG calls the first replica
 
     @property
     def origin(self) -> Origin:
         record: dict[str, object] = {"kind": self.kind, "name": self.name, "digest": self.digest}
         record |= {"indexed": True} if self.is_indexed else {}
         record |= {"pools": [_words_record(words) for words in self.pools]} if self.pools else {}
+        record |= {"chief": self.chief} if self.chief else {}
         return Origin(
             kind=KIND,
             record=record,
             index_variable=INDEX_VARIABLE if self.is_indexed else "",
             pools=self.pools,
+            chief=self.chief or CHIEF,
+            lists_evaluators=not self.chief,
+            tells_alone=not self.chief,
         )
 
     def key(self, location: str, before: str) -> str:
@@ -57,6 +63,7 @@ def manifest_of(job: Job) -> KubernetesManifest | None:
         digest=str(record["digest"]),
         is_indexed=bool(record.get("indexed")),
         pools=tuple(_words(row) for row in record.get("pools", ())),
+        chief=str(record.get("chief", "")),
     )
 
 

@@ -45,6 +45,7 @@ class Wanted:
     notes: list[str] = field(default_factory=list[str])
     is_indexed: bool = False  # replicas get their number as JOB_COMPLETION_INDEX
     pools: tuple[PoolWords, ...] = ()  # of a kind whose replicas have names
+    chief: str = ""  # of a TFJob: what TF_CONFIG calls the first replica
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

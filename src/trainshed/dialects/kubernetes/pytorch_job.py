@@ -8,23 +8,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trainshed.core.jobs.pool_words import JOB_INDEX, PoolWords, host_reference
+from trainshed.core.jobs.pool_words import host_reference
 from trainshed.core.queue.machine import Catalogue
-from trainshed.dialects.kubernetes.gang import GangPool, GangReader, service_names
-from trainshed.dialects.kubernetes.job import DRAIN, MOST_RESTARTS, restart_rule
-from trainshed.dialects.kubernetes.pod import PodFields, Wanted
+from trainshed.dialects.kubernetes.gang import GangReader, service_names
+from trainshed.dialects.kubernetes.job import DRAIN
+from trainshed.dialects.kubernetes.pod import Wanted
+from trainshed.dialects.kubernetes.replica_specs import ReplicaSpecs, check_cleaning
 from trainshed.dialects.kubernetes.shape import number, part, parts, text
 from trainshed.wire.faults import Faults
 from trainshed.wire.scalars import shown
 
 MASTER, WORKER = "Master", "Worker"
 _SPECS = "spec.pytorchReplicaSpecs"
-_LABEL = "training.kubeflow.org/"
-# Which exit codes are tried again, by restart policy.
-CODES = {"OnFailure": "1-255", "ExitCode": "128-255", "Never": ""}
 _PROCESSES = ("auto", "cpu", "gpu")
 _COUNT = re.compile("[1-9][0-9]{0,2}")
-_CLEANING = ("", "None", "Running", "All")
 # Told to each replica; a file's own values would lead it astray, and the operator overwrites them too.
 _OWN = ("MASTER_ADDR", "MASTER_PORT", "RANK", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")
 
@@ -33,73 +30,21 @@ def convert_pytorch_job(document: Mapping[str, Any], catalogue: Catalogue, fault
     """The requested job. Valid only if no faults were recorded."""
     reader = GangReader(document, catalogue, faults)
     spec = part(document, "spec")
-    specs, policy = part(spec, "pytorchReplicaSpecs"), part(spec, "runPolicy")
-    counts = {kind: _count(specs, kind, faults) for kind in (MASTER, WORKER)}
-    if not specs.get(MASTER) and not specs.get(WORKER):
+    specs = ReplicaSpecs(reader=reader, path=_SPECS, operator="pytorchjob-controller", leaders=(MASTER,))
+    policy = part(spec, "runPolicy")
+    counts = {kind: specs.count(kind) for kind in (MASTER, WORKER)}
+    if not specs.given.get(MASTER) and not specs.given.get(WORKER):
         faults.add(_SPECS, "is required: Master, Worker or both.")
     kinds = [kind for kind, count in counts.items() if count]
     env = {name: f"$({name})" for name in _OWN} | _env(spec, counts, kinds, reader)
-    pools = [_pool(kind, specs, counts[kind], env, reader) for kind in kinds]
-    scheduling = _restarts(specs, kinds, policy, reader) | reader.timeout(policy, "spec.runPolicy")
+    pools = [specs.pool(kind, counts[kind], env) for kind in kinds]
+    scheduling = specs.restarts(kinds, policy, "OnFailure") | reader.timeout(policy, "spec.runPolicy")
     clean = check_cleaning(policy, "spec.runPolicy", faults)
     if MASTER not in kinds and pools:
         scheduling["successPools"] = [0]
     elif clean in ("", "None") and len(pools) > 1:
         scheduling["drainDuration"] = DRAIN
     return reader.convert(pools, _SPECS, scheduling)
-
-
-def check_cleaning(policy: Mapping[str, Any], path: str, faults: Faults) -> str:
-    """Which Pods are to be removed at the end; empty where the file does not say it."""
-    clean = text(policy, "cleanPodPolicy")
-    if clean not in _CLEANING:
-        faults.add(f"{path}.cleanPodPolicy", f"must be None, Running or All, not {shown(clean)}.")
-    return clean
-
-
-def _count(specs: Mapping[str, Any], kind: str, faults: Faults) -> int:
-    if not isinstance(specs.get(kind), Mapping):
-        return 0
-    count = number(part(specs, kind), "replicas")
-    if count is None:
-        return 1
-    if kind == MASTER and count != 1:
-        faults.add(f"{_SPECS}.{kind}.replicas", f"must be 1: there is one master, not {count}.")
-        return 1
-    if count < 0:
-        faults.add(f"{_SPECS}.{kind}.replicas", f"must be at least 0, not {count}.")
-    return max(count, 0)
-
-
-def _pool(
-    kind: str, specs: Mapping[str, Any], count: int, env: Mapping[str, str], reader: GangReader
-) -> GangPool:
-    path, template = f"{_SPECS}.{kind}", part(part(specs, kind), "template")
-    role, metadata = kind.lower(), part(template, "metadata")
-    host = f"{reader.name}-{role}-$({JOB_INDEX})"
-    labels = {
-        f"{_LABEL}job-name": reader.name,
-        f"{_LABEL}replica-type": role,
-        f"{_LABEL}replica-index": f"$({JOB_INDEX})",
-        f"{_LABEL}operator-name": "pytorchjob-controller",
-        f"{_LABEL}job-role": "master" if kind == MASTER else "",
-    }
-    fields = PodFields(
-        name=host,
-        namespace=reader.namespace,
-        labels={**part(metadata, "labels"), **labels},
-        annotations=part(metadata, "annotations"),
-        given=frozenset({_LABEL}),
-    )
-    return GangPool(
-        template=template,
-        path=f"{path}.template",
-        replicas=count,
-        counted_at=f"{path}.replicas",
-        fields=fields,
-        words=PoolWords(hosts=service_names(host, reader.namespace)),
-        env=env,
-    )
 
 
 def _env(
@@ -173,20 +118,3 @@ def _endpoint(
     if port is not None and not 0 < port < 65536:
         reader.faults.add("spec.elasticPolicy.rdzvPort", f"must be a port, 1 to 65535, not {port}.")
     return f"{host}:{'$(MASTER_PORT)' if port is None else port}"
-
-
-def _restarts(
-    specs: Mapping[str, Any], kinds: list[str], policy: Mapping[str, Any], reader: GangReader
-) -> dict[str, Any]:
-    chosen = ""
-    for kind in kinds:
-        path = f"{_SPECS}.{kind}.restartPolicy"
-        given = text(part(specs, kind), "restartPolicy") or "OnFailure"
-        if given not in CODES:
-            reader.faults.add(path, f"must be {', '.join(CODES)}, not {shown(given)}: a job is to end.")
-        elif chosen and given != chosen:
-            reader.faults.add(path, f"must be {chosen}, as {kinds[0]}'s is: a job has one restart rule.")
-        chosen = chosen or given
-    codes = CODES.get(chosen, "")
-    limit = reader.limit(policy, "backoffLimit", "spec.runPolicy", default=MOST_RESTARTS)
-    return restart_rule(limit if codes else 0, codes=codes)

@@ -31,11 +31,11 @@ from trainshed.dialects.kubernetes.client import ManifestsClient
 def command(client: Client, files: tuple[str, ...], dry_run: bool, again: bool, as_json: bool) -> int:
     """Run Kubernetes' manifests: Pod, Job, JobSet, PyTorchJob and more.
 
-    A Pod, Job, JobSet, PyTorchJob, MPIJob or TrainJob becomes a job of its name: containers are pools. An
-    ImageCache brings images, an Experiment of Katib becomes a study. What cannot be had is refused with its
-    line, what is ignored is said. Indentation that got lost, as on web pages, is repaired. The same manifest
-    again is the same job; what has changed is applied once the job of that name is over. Several documents in
-    a file are checked before the first is applied.
+    A Pod, Job, JobSet, PyTorchJob, TFJob, MPIJob or TrainJob becomes a job of its name: containers are
+    pools. An ImageCache brings images, an Experiment of Katib becomes a study. What cannot be had is refused
+    with its line, what is ignored is said. Indentation that got lost, as on web pages, is repaired. The same
+    manifest again is the same job; what has changed is applied once the job of that name is over. Several
+    documents in a file are checked before the first is applied.
 
     \b
     Example:

@@ -36,8 +36,8 @@ _PHASES = {
 def command(client: Client, kind: str, name: str, form: str, as_json: bool) -> None:
     """List what was applied: pods, jobs, pytorchjobs and more.
 
-    KIND is one of pods, jobs, jobsets, pytorchjobs, mpijobs, trainjobs, imagecaches, experiments. Of each
-    name the latest is shown. `trainshed show`, `logs` and `events` take the same names, alone or as
+    KIND is one of pods, jobs, jobsets, pytorchjobs, tfjobs, mpijobs, trainjobs, imagecaches, experiments. Of
+    each name the latest is shown. `trainshed show`, `logs` and `events` take the same names, alone or as
     KIND/NAME. Any other JOB is shown alone, by its id or name.
 
     \b
