@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.acceptance.test_seed_commands import PRINTED_IMAGE, SEED
 from tests.live import IMAGE, LiveServer, pool, python
@@ -219,6 +220,37 @@ def test_an_experiment_of_katib_is_applied_shown_and_deleted(shell: Shell) -> No
     assert "kind: katib" in shell("trainshed describe experiment katib-1").stdout
     assert shell("trainshed delete -f katib.yaml").returncode == 0
     assert "katib-1" not in shell("trainshed get experiments").stdout
+
+
+def test_trials_of_an_experiment_may_be_gangs_whose_size_is_a_parameter(shell: Shell) -> None:
+    program = "import os; print(os.environ['TF_CONFIG'], flush=True); print('accuracy=0.5')"
+    replica = {"template": {"spec": {"containers": [{"image": IMAGE, "command": python(program)}]}}}
+    kind = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob"}
+    workers = {"replicas": "${trialParameters.workers}", **replica}
+    document = yaml.safe_load(an_experiment("katib-2", PROGRAM))
+    document["spec"]["parameters"] = [
+        {"name": "n", "parameterType": "discrete", "feasibleSpace": {"list": ["2", "3"]}}
+    ]
+    document["spec"]["algorithm"]["algorithmName"] = "grid"
+    document["spec"]["trialTemplate"] |= {
+        "trialParameters": [{"name": "workers", "reference": "n"}],
+        "trialSpec": kind | {"spec": {"tfReplicaSpecs": {"Worker": workers}}},
+    }
+    (shell.folder / "gang.yaml").write_text(json.dumps(document))
+    made = shell("trainshed apply -f gang.yaml")
+    assert made.returncode == 0, made.stderr
+    row = json.loads(shell("trainshed get experiment katib-2 --json").stdout)
+    job = wait_study(shell.server, row["study"]["name"])
+    assert job["state"] == "JOB_STATE_SUCCEEDED", job
+    for trial in job["trials"]:
+        texts = [row["text"] for row in shell.server.lines(trial["customJob"])]
+        clusters = [json.loads(text)["cluster"] for text in texts if text.startswith("{")]
+        count = int(float(trial["parameters"][0]["value"]))
+        assert [len(cluster["worker"]) for cluster in clusters] == [count] * count
+    best = shell("trainshed study best katib-2")
+    assert "trainshed retry" in best.stdout, best.stderr
+    again = shell(re.search(r"trainshed retry \d+", best.stdout)[0])  # type: ignore[index]
+    assert again.returncode == 0, again.stderr
 
 
 def test_a_running_experiment_is_not_changed_and_deleted_by_its_file(shell: Shell) -> None:

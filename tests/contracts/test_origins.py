@@ -17,8 +17,9 @@ from trainshed.core.jobs.job import Job
 from trainshed.core.jobs.origin import Origin
 from trainshed.core.jobs.pool_words import PoolWords, RemoteWords
 from trainshed.core.jobs.task_names import known_as, task_called
+from trainshed.core.tuning.trial_job import trial_origin
 from trainshed.dialects.ai_platform.origin import TrainingJobRecord, key_of, with_roles
-from trainshed.dialects.kubernetes.origin import KubernetesManifest
+from trainshed.dialects.kubernetes.origin import KubernetesManifest, trial_words
 from trainshed.store.sql import SqlStore
 
 TRAINING = TrainingJobRecord(job_id="mine", training_input={"runtimeVersion": "1.15"}, request="k").origin
@@ -32,6 +33,11 @@ NAMED = KubernetesManifest(
         PoolWords(remote=RemoteWords(serves=True, row="$(host):2", list_place="/etc/list")),
     ),
 ).origin
+
+OF_A_TRIAL = trial_words(
+    KubernetesManifest(kind="TFJob", name="digits", digest="d", pools=(PoolWords(),), chief="worker"),
+    trial_origin("7", 3),
+)
 
 
 def a_training_job() -> Job:
@@ -54,10 +60,12 @@ async def test_a_job_of_another_grammar_is_read_as_it_was_written(tmp_path: Path
         training = await store.insert(a_training_job(), (), key_of("mine"))
         manifest = await store.insert(a_job(2, origin=MANIFEST), ())
         named = await store.insert(a_job(3, origin=NAMED), ())
+        trial = await store.insert(a_job(4, origin=OF_A_TRIAL), ())
     async with opened(tmp_path) as store:
         assert await store.load(training.id) == training
         assert await store.load(manifest.id) == manifest
         assert await store.load(named.id) == named
+        assert await store.load(trial.id) == trial
         assert known_as(training) == "mine"
         assert task_called(training, "workerpool1-1") == "worker-replica-1"
 

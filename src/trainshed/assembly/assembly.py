@@ -124,7 +124,7 @@ def assemble(settings: Settings, address: str) -> Assembly:
     measuring = make_measuring(shared, storage, backends.fleet)
     control = make_control(shared, storage, access, backends.fleet, images, measuring)
     services = make_services(shared, storage, access, backends, images, measuring, control)
-    studies = make_studies(shared, storage, services.jobs, measuring.measurements)
+    studies = make_studies(shared, storage, services.jobs, services.offer, measuring.measurements)
     return Assembly(
         shared=shared,
         storage=storage,

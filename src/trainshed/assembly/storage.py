@@ -9,7 +9,7 @@ from trainshed.code.store import DiskCodeStore
 from trainshed.control.log_drops import LogDropRecorder
 from trainshed.control.run_files import StoredRunFiles
 from trainshed.core.bucket_port import Buckets
-from trainshed.core.jobs.job import PIPELINE
+from trainshed.core.jobs.job import PIPELINE, Job
 from trainshed.core.tuning.trial_job import TRIAL
 from trainshed.dialects.ai_platform import origin as ai_platform
 from trainshed.dialects.kubernetes import origin as kubernetes
@@ -24,10 +24,18 @@ from trainshed.store.secret_files import SecretFiles
 from trainshed.store.sql import SqlStore
 from trainshed.wire.training_pipeline import with_pipeline_words
 
+
+def with_trial_words(job: Job) -> Job:
+    """The job of a trial that the store has read, with the words of whichever grammar its study came in."""
+    if kubernetes.is_trial(job):
+        return kubernetes.with_trial_manifest_words(job)
+    return ai_platform.with_older_trial_words(job)
+
+
 # Who reads what the store keeps of a request that was not a customJob, by kind.
 ORIGINS = {
     PIPELINE: with_pipeline_words,
-    TRIAL: ai_platform.with_older_trial_words,
+    TRIAL: with_trial_words,
     ai_platform.KIND: ai_platform.with_training_words,
     kubernetes.KIND: kubernetes.with_manifest_words,
 }

@@ -10,6 +10,7 @@ from trainshed.control.studies import StudyLoop
 from trainshed.core.tuning.measurement_port import MeasurementReader
 from trainshed.core.tuning.study import StudyKind
 from trainshed.dialects.ai_platform.study_service import trial_request
+from trainshed.dialects.kubernetes.experiment_trials import ExperimentTrials
 from trainshed.metrics.line_pattern import printed_metrics
 from trainshed.service.jobs import JobService
 from trainshed.service.studies import StudyService
@@ -17,6 +18,7 @@ from trainshed.service.study_views import StudyViews
 from trainshed.service.trial_jobs import TrialJobs
 from trainshed.service.trials import TrialService
 from trainshed.suggest.process import SuggestionProcess
+from trainshed.wire.pool import Offer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +40,13 @@ class Studies:
 
 
 def make_studies(
-    shared: SharedParts, storage: Storage, jobs: JobService, measurements: MeasurementReader
+    shared: SharedParts, storage: Storage, jobs: JobService, offer: Offer, measurements: MeasurementReader
 ) -> Studies:
     store, clock, queue = storage.store.studies, shared.clock, WorkQueue(shared.clock)
     suggester = SuggestionProcess()
     hints = MeasurementHints(logs=storage.logs, reports=storage.metrics)
-    trial_jobs = TrialJobs(jobs, storage.secrets, {StudyKind.OLDER: trial_request})
+    worded = {StudyKind.OLDER: trial_request, StudyKind.KATIB: ExperimentTrials(offer).request}
+    trial_jobs = TrialJobs(jobs, storage.secrets, worded)
     loop = StudyLoop(
         studies=store,
         jobs=storage.store,

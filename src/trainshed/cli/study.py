@@ -289,6 +289,9 @@ def best(client: Client, study: str, submit: bool, follow: bool, as_json: bool) 
     if not submit:
         click.echo(json.dumps(answer, indent=2) if as_json else best_text(resource, answer))
         return 0
+    if job := answer.get("job"):
+        again = [f"run that job again: trainshed retry {job}"]
+        raise CommandFailed("no job file says all of what the trial ran", again)
     if not answer.get("customJob"):
         raise CommandFailed(f"clients run the trials of {words.identity(resource)}: it has no job to submit")
     from trainshed.cli.follow import finish

@@ -150,8 +150,8 @@ def render_points(study: Study, trials: Sequence[TrialOutline]) -> dict[str, Any
 def render_best_point(study: Study, best: TrialOutline) -> dict[str, Any]:
     """The best point, and a customJob that runs it once more."""
     answer = render_best(study, best)
-    if (template := study.template) is None:
-        return answer
+    if (template := study.template) is None or study.is_partial:
+        return answer | ({"job": best.job} if best.job else {})
     job: dict[str, Any] = {
         "displayName": f"{study.display_name[: LONGEST_NAME - 20]} best of trial {best.number}"[
             :LONGEST_NAME

@@ -64,8 +64,8 @@ def point_of(best: Json) -> str:
 def run_lines(study: Json, best: Json) -> list[tuple[str, str]]:
     """How to run it again: here, with the files of today; or as a job, with the files of the study."""
     job = words.part(best, "customJob")
-    if not job:  # clients run its trials
-        return []
+    if not job:  # the job of the trial is more than a job file can say, or clients run the trials
+        return [("Run it", f"trainshed retry {best['job']}")] if best.get("job") else []
     line = trial_words.submit_line(job) or trial_words.program_line(job)
     return [
         ("Run it", line),

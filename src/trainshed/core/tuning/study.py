@@ -18,6 +18,7 @@ from trainshed.core.tuning.suggestion_port import Algorithm, NoiseLevel, Objecti
 
 MAX_PARALLEL = 1000
 MAX_TRIALS = 100_000
+PARTIAL = "partial"  # in the record of a study: its template is not all of what its trials run
 
 
 class StudyState(StrEnum):
@@ -157,6 +158,11 @@ class Study:
     @property
     def is_final(self) -> bool:
         return self.status.state.is_final
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a job of its template and a point would not be the job of a trial."""
+        return bool(self.record.get(PARTIAL))
 
     @property
     def job_state(self) -> JobState:

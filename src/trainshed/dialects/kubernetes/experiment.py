@@ -1,9 +1,9 @@
 """Converts an Experiment of Katib to a study. For `manifest.py`. Pure.
 
-The trialSpec, a Job, is the template; `${trialParameters.NAME}` in it is the value of the parameter that NAME
-refers to. The goal ends the study. Faults are collected with their path in the manifest. Each ignored field
-gives a note. The document may have any shape: `shape.py` reports wrong types, and this module skips those
-fields.
+The trialSpec, a manifest of any kind that becomes a job, is the template; `${trialParameters.NAME}` in it is
+the value of the parameter that NAME refers to. The goal ends the study. Faults are collected with their path
+in the manifest. Each ignored field gives a note. The document may have any shape: `shape.py` reports wrong
+types, and this module skips those fields.
 """
 
 import math
@@ -25,9 +25,11 @@ from trainshed.core.tuning.study import (
 )
 from trainshed.core.tuning.suggestion_port import Algorithm, Objective
 from trainshed.dialects.kubernetes.shape import number, part, parts, text, texts
+from trainshed.dialects.kubernetes.trial_manifest import filled, place, places_elsewhere
 from trainshed.wire.faults import Faults
 from trainshed.wire.scalars import shown
 
+TRIAL_SPEC = "spec.trialTemplate.trialSpec"
 TRIALS, PARALLEL = 30, 3  # Katib's own defaults are no limit, and 3
 MOST_STEPS = 1000  # values that a range with a step becomes
 _KINDS = ("double", "int", "categorical", "discrete")
@@ -41,7 +43,6 @@ _ALGORITHMS = {
     "sobol": Algorithm.SOBOL,
 }
 _MEDIAN_DEFAULTS = {"start_step": 4, "min_trials_required": 3}  # Katib's
-_PLACE = re.compile(r"\$\{trialParameters\.([^}]+)\}")
 _GROUP = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\((?!\?)")  # escapes and sets are passed over
 
 
@@ -252,30 +253,33 @@ def _job(document: Mapping[str, Any], space: SearchSpace, faults: Faults) -> Map
         faults.add(f"{where}.trialParameters", sentence)
     job = part(template, "trialSpec")
     if not job:
-        faults.add(f"{where}.trialSpec", "is required: a Job of batch/v1.")
-    elif job.get("kind") != "Job":
-        faults.add(f"{where}.trialSpec.kind", f"must be Job, not {shown(job.get('kind'))}.")
-    filled: Any = _filled(job, names)
-    name = text(part(document, "metadata"), "name")
-    return {**filled, "metadata": {**part(filled, "metadata"), "name": name}}
+        faults.add(TRIAL_SPEC, "is required: the manifest of a trial's job.")
+    for unknown in sorted(set(places_elsewhere(job)) - set(names)):
+        sentence = f"has {place(unknown[:100])}, and there is no such parameter."
+        faults.add(TRIAL_SPEC, sentence)
+    _check_primary(text(template, "primaryContainerName"), job, faults)
+    renamed: Any = filled(job, {name: place(reference) for name, reference in names.items()})
+    own = part(document, "metadata")
+    metadata = {name: own[name] for name in ("name", "namespace") if name in own}
+    return {**renamed, "metadata": {**part(renamed, "metadata"), **metadata}}
 
 
-def _filled(value: object, names: Mapping[str, str]) -> Any:
-    match value:
-        case str():
-            return _PLACE.sub(lambda place: f"${{trialParameters.{names.get(place[1], place[1])}}}", value)
-        case dict():
-            return {key: _filled(item, names) for key, item in value.items()}  # pyright: ignore
-        case list():
-            return [_filled(item, names) for item in value]  # pyright: ignore
-        case _:
-            return value
+def _check_primary(name: str, job: Mapping[str, Any], faults: Faults) -> None:
+    """What the first container reports counts, and the trial ends as it does."""
+    spec = part(job, "spec")
+    pod = part(part(spec, "template"), "spec") if job.get("kind") == "Job" else spec
+    names = [text(container, "name") for container in parts(pod, "containers")]
+    if name and len(names) > 1 and name != names[0]:
+        sentence = f"must be the first container, {shown(names[0])}, not {shown(name)}: put that one first."
+        faults.add("spec.trialTemplate.primaryContainerName", sentence)
 
 
-def prefixed(error: Invalid, faults: Faults) -> None:
-    """Record the faults of the job under their place in the experiment."""
+def prefixed(error: Invalid, faults: Faults, values: str = "") -> None:
+    """Record the faults of the job under their place in the experiment. `values`: those of the trial."""
     for violation in error.violations:
-        faults.add(f"spec.trialTemplate.trialSpec.{violation.field}", violation.description)
+        if violation.field in ("metadata.name", "metadata.namespace"):
+            continue  # the job has those of the experiment
+        faults.add(f"{TRIAL_SPEC}.{violation.field}", f"{violation.description}{values}")
 
 
 def _count(spec: Mapping[str, Any], name: str, default: int, most: int, faults: Faults) -> int:

@@ -30,7 +30,7 @@ class ExperimentService:
         before = await self.there(project, location, manifest, again=again)
         if before is not None and not (before.is_final and (again or not _is_same(before, manifest))):
             return before, False
-        record = {"kind": manifest.kind, "name": manifest.name, "digest": manifest.digest}
+        record = {**request.record, **manifest.as_json()}
         request = replace(request, kind=StudyKind.KATIB, record=record)
         key = manifest.key(location, "" if before is None else before.id)
         try:

@@ -11,6 +11,7 @@ from trainshed.core.jobs.job import Job
 from trainshed.core.query import Compare, JobQuery, Operator, QueryField
 from trainshed.core.supplies.image_cache import ImageCache
 from trainshed.dialects.kubernetes.experiment_service import ExperimentService
+from trainshed.dialects.kubernetes.experiment_trials import trial_record, with_trial_spec
 from trainshed.dialects.kubernetes.origin import KubernetesManifest, manifest_of
 from trainshed.dialects.kubernetes.service import ManifestService
 from trainshed.service.image_caches import CacheOutcome, ImageCacheService
@@ -64,7 +65,10 @@ class ManifestHandlers:
                 seed=wanted.experiment.seed,
                 template=wanted.draft.spec,
                 labels=wanted.draft.labels,
-                secrets=wanted.draft.secrets,
+                secrets=with_trial_spec(
+                    wanted.draft.secrets, wanted.experiment.job if wanted.moves else None
+                ),
+                record=trial_record(wanted.trial, moves=wanted.moves),
                 submitter=call.submitter(),
             )
             return answer | await self._experiment(call, wanted.manifest, request)

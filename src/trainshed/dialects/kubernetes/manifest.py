@@ -7,14 +7,14 @@ reads nothing about running jobs.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 from trainshed.core.errors import Invalid
 from trainshed.core.jobs.launch import QUEUE_LABEL
 from trainshed.core.queue.machine import Catalogue
-from trainshed.dialects.kubernetes.experiment import Experiment, convert_experiment, prefixed
+from trainshed.dialects.kubernetes.experiment import TRIAL_SPEC, Experiment, convert_experiment, prefixed
 from trainshed.dialects.kubernetes.job import convert, plain
 from trainshed.dialects.kubernetes.job_set import convert_job_set
 from trainshed.dialects.kubernetes.machine import amount
@@ -25,6 +25,7 @@ from trainshed.dialects.kubernetes.pytorch_job import convert_pytorch_job
 from trainshed.dialects.kubernetes.shape import check, number, part, text, texts
 from trainshed.dialects.kubernetes.tf_job import convert_tf_job
 from trainshed.dialects.kubernetes.train_job import convert_train_job
+from trainshed.dialects.kubernetes.trial_manifest import TEXTS, filled, places_elsewhere, words_to_try
 from trainshed.wire.custom_job import LONGEST_NAME, JobDraft, parse_custom_job
 from trainshed.wire.faults import Faults
 from trainshed.wire.image_cache import cache_faults
@@ -78,6 +79,8 @@ class ExperimentManifest:
     manifest: KubernetesManifest
     experiment: Experiment
     draft: JobDraft  # of each trial's job
+    trial: KubernetesManifest  # ... and its words
+    moves: bool = False  # the values of a trial change more than the texts of its programs
     notes: tuple[str, ...] = ()
 
 
@@ -130,19 +133,55 @@ def _experiment(
     notes: list[str],
 ) -> ExperimentManifest:
     experiment = convert_experiment(document, faults)
-    wanted, draft = None, None
-    if not faults.under("spec.trialTemplate.trialSpec"):
-        try:
-            wanted, draft = _job(experiment.job, offer, Faults("manifest"))
-        except Invalid as error:
-            prefixed(error, faults)
-    if draft is not None and not faults.under("spec.trialTemplate.trialParameters"):
-        check_places(draft.spec, experiment.spec, faults, "spec.trialTemplate.trialSpec")
+    moving = set(places_elsewhere(experiment.job))
+    trial = None
+    if not faults.under(TRIAL_SPEC) and not (moving and faults.under("spec.parameters")):
+        trial = _tried(experiment, moving, offer, faults)
+    if trial is not None and not faults.under("spec.trialTemplate.trialParameters"):
+        check_places(trial.draft.spec, experiment.spec, faults, TRIAL_SPEC)
     faults.settle()
-    assert wanted is not None, "a trialSpec that cannot be read is a fault"
-    assert draft is not None
-    all_notes = tuple(dict.fromkeys((*notes, *experiment.notes, *wanted.notes)))
-    return ExperimentManifest(manifest=manifest, experiment=experiment, draft=draft, notes=all_notes)
+    assert trial is not None, "a trialSpec that cannot be read is a fault"
+    own = (note for note in trial.notes if not note.startswith("metadata.namespace"))
+    of_trial = (f"{TRIAL_SPEC}.{note}" if note.startswith("spec.") else note for note in own)
+    return ExperimentManifest(
+        manifest=manifest,
+        experiment=experiment,
+        draft=trial.draft,
+        trial=trial.manifest,
+        moves=bool(moving),
+        notes=tuple(dict.fromkeys((*notes, *experiment.notes, *of_trial))),
+    )
+
+
+def _tried(experiment: Experiment, moving: Set[str], offer: Offer, faults: Faults) -> JobManifest | None:
+    """The job of a trial, with its places still in its texts. Values that change what it is are tried."""
+    parameters = [parameter for parameter in experiment.spec.space.parameters if parameter.id in moving]
+    first = {parameter.id: words_to_try(parameter)[0] for parameter in parameters}
+    trial = None
+    for parameter in (None, *parameters):
+        for word in words_to_try(parameter)[1:] if parameter else ("",):
+            words = first | ({parameter.id: word} if parameter else {})
+            with_words = ", ".join(f"{name} = {shown(value)}" for name, value in words.items())
+            try:
+                read = read_trial(filled(experiment.job, words, TEXTS), offer)
+            except Invalid as error:
+                prefixed(error, faults, f" That is with {with_words}." if words else "")
+                return trial
+            trial = trial or read
+    return trial
+
+
+def read_trial(job: Mapping[str, Any], offer: Offer) -> JobManifest:
+    """The job of a trial of an Experiment; Invalid with every violation."""
+    kind = job.get("kind")
+    if not isinstance(kind, str) or kind not in _READERS:
+        faults = Faults("manifest")
+        faults.add("kind", f"must be one of {', '.join(_READERS)}, not {shown(kind)}.")
+        faults.settle()
+        raise AssertionError("unreachable")
+    read = parse_manifest({"apiVersion": VERSIONS[kind][0], **job}, offer)
+    assert isinstance(read, JobManifest), "every kind that has a reader becomes a job"
+    return read
 
 
 def _unsuspended(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from trainshed.core.jobs.cluster_env import CHIEF
 from trainshed.core.jobs.job import Job
 from trainshed.core.jobs.origin import Origin
 from trainshed.core.jobs.pool_words import PoolWords, RemoteWords
+from trainshed.core.tuning.trial_job import with_trial_words
 
 KIND = "manifest"  # as stored and in answers; never change it
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -31,15 +32,18 @@ class KubernetesManifest:
     pools: tuple[PoolWords, ...] = ()  # of a kind whose replicas have names
     chief: str = ""  # of a TFJob: what TF_CONFIG calls the first replica
 
-    @property
-    def origin(self) -> Origin:
+    def as_json(self) -> dict[str, object]:
+        """What is stored; `manifest_from` reads it."""
         record: dict[str, object] = {"kind": self.kind, "name": self.name, "digest": self.digest}
         record |= {"indexed": True} if self.is_indexed else {}
         record |= {"pools": [_words_record(words) for words in self.pools]} if self.pools else {}
-        record |= {"chief": self.chief} if self.chief else {}
+        return record | ({"chief": self.chief} if self.chief else {})
+
+    @property
+    def origin(self) -> Origin:
         return Origin(
             kind=KIND,
-            record=record,
+            record=self.as_json(),
             index_variable=INDEX_VARIABLE if self.is_indexed else "",
             pools=self.pools,
             chief=self.chief or CHIEF,
@@ -56,7 +60,10 @@ def manifest_of(job: Job) -> KubernetesManifest | None:
     """The manifest that was applied; None for any other job."""
     if job.origin is None or job.origin.kind != KIND:
         return None
-    record = job.origin.record
+    return manifest_from(job.origin.record)
+
+
+def manifest_from(record: Mapping[str, Any]) -> KubernetesManifest:
     return KubernetesManifest(
         kind=str(record["kind"]),
         name=str(record["name"]),
@@ -83,6 +90,25 @@ def with_manifest_words(job: Job) -> Job:
     """A job that the store has read, with the words of its manifest in its origin."""
     manifest = manifest_of(job)
     return job if manifest is None else replace(job, origin=manifest.origin)
+
+
+def trial_words(manifest: KubernetesManifest, trial: Origin) -> Origin:
+    """The origin of a trial's job, with the words of the manifest that its experiment has for trials."""
+    record = {**trial.record, KIND: manifest.as_json()}
+    return replace(manifest.origin, kind=trial.kind, record=record, trial=trial.trial)
+
+
+def is_trial(job: Job) -> bool:
+    """Whether the job of a trial has the words of a manifest."""
+    return job.origin is not None and KIND in job.origin.record
+
+
+def with_trial_manifest_words(job: Job) -> Job:
+    """The job of a trial that the store has read, with the words of its manifest in its origin."""
+    plain = with_trial_words(job)
+    assert job.origin is not None
+    assert plain.origin is not None
+    return replace(job, origin=trial_words(manifest_from(job.origin.record[KIND]), plain.origin))
 
 
 def digest_of(document: Mapping[str, object]) -> str:

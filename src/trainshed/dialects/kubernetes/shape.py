@@ -84,6 +84,9 @@ def _check_value(value: object, kind: str, where: str, faults: Faults) -> Iterat
             for name, item in cast("Mapping[str, object]", value).items():
                 _check_text(str(name), where, faults)
                 yield from _check_value(item, inner, join(where, str(name)), faults)
+        case "manifest":  # `manifest.py` checks it by its own kind
+            if not isinstance(value, Mapping):
+                faults.lose(where, f"must be an object of fields, not {kind_of(value)}.")
         case _ if kind.startswith("["):
             for number, item in enumerate(_listed(value, where, faults)):
                 yield from check(item, kind[1:-1], f"{where}[{number}]", faults)

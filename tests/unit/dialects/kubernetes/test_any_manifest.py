@@ -24,6 +24,7 @@ KEYS = ("cpu", "memory", "nvidia.com/gpu", GPU_TYPE, INSTANCE_TYPE, USE_SPECS, I
 _LEAVES = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
     | st.sampled_from(["1Gi", "500m", "Never", "OnFailure", "/x", "a:1", "$(A)", "P4", "2-4Gi,1.2.3-4Gi"])
+    | st.just("${trialParameters.a}")
     | st.from_regex(r"\A[0-9.]{1,4}-[0-9.]{1,4}Gi\Z")
     | st.from_regex(r"\Aecs\.gn[0-9]i?(-c2g1)?\.[0-9]*xlarge\Z")
 )  # fmt: skip
@@ -39,6 +40,8 @@ def values(kind: str, depth: int) -> st.SearchStrategy[Any]:
         return st.dictionaries(st.text(max_size=5) | st.sampled_from(KEYS), _LEAVES, max_size=3)
     if kind == "texts":
         return st.lists(_LEAVES, max_size=3)
+    if kind == "manifest" and depth:
+        return st.sampled_from(sorted(VERSIONS)).flatmap(lambda own: documents_of(own, depth - 1))
     if kind.startswith("[") and depth:
         return st.lists(things(kind[1:-1], depth - 1), max_size=2)
     if kind in shapes() and depth:
@@ -51,10 +54,14 @@ def things(shape: str, depth: int) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=cast("Mapping[str, st.SearchStrategy[Any]]", optional))
 
 
+def documents_of(kind: str, depth: int) -> st.SearchStrategy[dict[str, Any]]:
+    return things(kind, depth).map(lambda document: document | {"kind": kind})
+
+
 @given(st.data())
 def test_any_document_is_read_or_refused_with_paths(data: st.DataObject):
     kind = data.draw(st.sampled_from(sorted(VERSIONS)))
-    document = data.draw(things(kind, 6)) | {"kind": kind}
+    document = data.draw(documents_of(kind, 6))
     try:
         parse_manifest(document, OFFER)
     except Invalid as error:

@@ -230,7 +230,7 @@ def test_a_place_without_a_parameter_and_a_job_that_is_none_are_refused() -> Non
     container["command"].append("${trialParameters.momentum}")
     assert faults(document) == {"spec.trialTemplate.trialSpec"}
     document = changed()
-    document["spec"]["trialTemplate"]["trialSpec"] = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob"}
+    document["spec"]["trialTemplate"]["trialSpec"] = {"apiVersion": "v1", "kind": "ImageCache"}
     assert "spec.trialTemplate.trialSpec.kind" in faults(document)
     document["spec"]["trialTemplate"].pop("trialSpec")
     assert faults(document) == {"spec.trialTemplate.trialSpec"}

@@ -9,7 +9,7 @@ beginning of lines is changed: lines keep their numbers.
 import re
 from dataclasses import dataclass, field
 
-from trainshed.dialects.kubernetes.cli.shape import ANY, MAPS, PLAIN, TEXTS, kind_of, shapes
+from trainshed.dialects.kubernetes.cli.shape import ANY, MANIFEST, MAPS, PLAIN, TEXTS, kind_of, shapes
 
 _LINE = re.compile(r"(?P<space> *)(?P<dash>- +|-$)?(?P<rest>.*)")
 _KEY = re.compile(r"""(?P<key>"[^"]*"|'[^']*'|[^\s'"#\[\]{}&*!|>%@`,-][^\s#]*?)\s*:(?=\s|$)(?P<value>.*)""")
@@ -39,10 +39,10 @@ class Lost(Exception):
 
 def repair(text: str) -> tuple[str, list[int]] | None:
     """The text as it must have been, and the lines that moved; None where it cannot be told."""
-    kind = _KIND.search(text)
-    if kind is None or kind[1] not in shapes():
+    kind, *inner = [name for name in _KIND.findall(text) if name in shapes()] or [""]
+    if not kind:
         return None
-    mender = _Mender(kind[1])
+    mender = _Mender(kind, inner[0] if inner else kind)
     try:
         mender.read(text.splitlines())
     except Lost:
@@ -51,7 +51,8 @@ def repair(text: str) -> tuple[str, list[int]] | None:
 
 
 class _Mender:
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, inner: str) -> None:
+        self._inner = inner  # the kind of a manifest in the manifest
         self.lines: list[str] = []
         self._shifts: dict[int, int] = {}  # by line number, how far it went
         self._stack = [_Frame(kind, -1, 0)]
@@ -135,6 +136,7 @@ class _Mender:
         frame.seen.add(name)
         frame.column = column if frame.column is None else frame.column
         kind = kind_of(shapes().get(frame.kind, {}).get(name, "text"))
+        kind = self._inner if kind == MANIFEST else kind
         value = key["value"].partition(" #")[0].strip()
         if kind == ANY and not value:
             raise Lost  # what is in there is not known

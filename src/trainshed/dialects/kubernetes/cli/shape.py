@@ -13,6 +13,7 @@ _FILE = Path(__file__).parents[1] / "shape.toml"
 PLAIN = frozenset({"text", "number", "flag", "amount"})
 MAPS = frozenset({"map", "amounts"})
 ANY, TEXTS = "any", "texts"
+MANIFEST = "manifest"  # a thing of the kind that it says itself
 
 
 @functools.cache
@@ -44,6 +45,13 @@ def _holds(value: object, kind: str) -> bool:
         return value is None or isinstance(value, dict)
     if kind == TEXTS:
         return isinstance(value, list)
+    if kind == MANIFEST:
+        return isinstance(value, dict) and _fits_own_kind(cast("dict[str, object]", value))
     if kind.startswith("["):
         return isinstance(value, list) and all(fits(item, kind[1:-1]) for item in cast("list[object]", value))
     return fits(value, kind)
+
+
+def _fits_own_kind(value: dict[str, object]) -> bool:
+    kind = str(value.get("kind"))
+    return kind not in shapes() or fits(value, kind)
