@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -15,6 +15,7 @@ from typing import cast
 import pytest
 
 from tests.contracts.backend_bench import until
+from tests.network import needs_ipv6
 from trainshed.backends.cluster import backend
 from trainshed.backends.cluster.api import ClusterApi
 from trainshed.backends.cluster.channel import PodChannel
@@ -25,16 +26,21 @@ from trainshed.core.ports import Sink
 
 SOURCE = Path(backend.__file__).with_name("pod_init.c")
 TOKEN = "secret"
+ADDRESSES = ["127.0.0.1", pytest.param("::1", marks=needs_ipv6)]
+NAME_PORT = 39053  # where tests answer what names mean
 LINES = "".join(f"{number}\n" for number in range(300))
 COUNTS = "i=0; while [ $i -lt 300 ]; do echo $i; i=$((i+1)); [ $((i % 30)) = 0 ] && sleep 0.1; done; exit 3"
+
+NOTHING: Mapping[str, str] = {}
 
 
 @cache
 def init(folder: Path) -> bytes:
     """The program, compiled for a folder with its files: most tests have the same, one after the other."""
     places = {"FOLDER": "run/", "RECORD": "record", "FILES": "files/", "CGROUP": "cgroup", "HOSTS": "hosts"}
+    places["RESOLVER"] = "resolv.conf"
     defined = [f'-D{name}="{folder}/{place}"' for name, place in places.items()]
-    defined.append("-DEXPOSED_FOR=1000000000LL")
+    defined += ["-DEXPOSED_FOR=1000000000LL", f"-DNAME_PORT={NAME_PORT}", "-DGIVE_UP=3600000000000LL"]
     with tempfile.NamedTemporaryFile() as program:
         subprocess.run(["cc", "-O1", *defined, "-o", program.name, SOURCE], check=True)
         return Path(program.name).read_bytes()
@@ -63,13 +69,15 @@ class Pod:
         self.record = InitRecord()
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, *words: str, wait: str = "30", start: str = "", user: int = 0) -> None:
+    def start(
+        self, *words: str, wait: str = "30", start: str = "", user: int = 0, more: Mapping[str, str] = NOTHING
+    ) -> None:
         mine = ["unshare", *([] if os.getuid() == 0 else ["-r"]), "--pid", "--mount-proc"]
         mine += ["--fork", "--kill-child"]
         as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
         command = [*mine, *as_user, str(self.folder / "init"), str(self.port), wait, "30", *words]
         env = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
-        env |= {"TRAINSHED_POD_TOKEN": TOKEN, **({"TRAINSHED_POD_FOLDER": start} if start else {})}
+        env |= {"TRAINSHED_POD_TOKEN": TOKEN, **({"TRAINSHED_POD_FOLDER": start} if start else {}), **more}
         quiet = subprocess.DEVNULL
         self.process = subprocess.Popen(command, env=env, stdin=quiet, stdout=quiet, stderr=quiet)
 
@@ -79,7 +87,9 @@ class Pod:
     def channel(self, token: str = TOKEN) -> PodChannel:
         return PodChannel(self.door(token), self.sink, (0, 0))
 
-    async def follow(self, channel: PodChannel, heard: Callable[[], object] = lambda: None) -> None:
+    async def follow(
+        self, channel: PodChannel, heard: Callable[[], object] = lambda: None, address: str = "127.0.0.1"
+    ) -> None:
         """Until the connection ends."""
 
         def read(text: bytes) -> None:
@@ -88,7 +98,7 @@ class Pod:
 
         for _ in range(200):
             try:
-                await channel.follow("127.0.0.1", read)
+                await channel.follow(address, read)
             except ChannelBroken as broken:
                 if "does not listen" not in str(broken):
                     return
@@ -132,6 +142,55 @@ async def test_output_is_whole_and_each_byte_comes_once_however_often_the_connec
     assert pod.out == LINES
     following.cancel()
     assert parse_record((pod.folder / "record").read_bytes()) == pod.record
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_a_server_reaches_an_init_by_addresses_of_both_kinds(pod: Pod, address: str):
+    pod.start("sh", "-c", "echo here")
+    channel = pod.channel()
+    following = asyncio.create_task(pod.follow(channel, lambda: channel.order("go"), address))
+    await until(lambda: pod.out == "here\n")
+    following.cancel()
+
+
+class Names(asyncio.DatagramProtocol):
+    """A server of names that knows one kind of address, once it is asked for the second time."""
+
+    def __init__(self, kind: int) -> None:
+        self.kind, self.asked = kind, 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        self.asked += 1
+        count = int(self.asked > 2 and data[-3] == self.kind)
+        self.transport.sendto(data[:2] + bytes((0x81, 0x80, 0, 1, 0, count)) + data[8:], addr)
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize("kind", [1, 28])
+async def test_a_program_begins_once_names_have_addresses_of_either_kind(pod: Pod, address: str, kind: int):
+    (pod.folder / "resolv.conf").write_text(f"search svc\nnameserver {address}\n")
+    names = Names(kind)
+    place = (address, NAME_PORT)
+    server, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: names, place)
+    try:
+        pod.start("--begin", "echo", "begun", more={"TRAINSHED_POD_NAMES": "one.svc"})
+        following = asyncio.create_task(pod.follow(pod.channel()))
+        await until(lambda: pod.out == "begun\n")
+        assert names.asked > 2
+        following.cancel()
+    finally:
+        server.close()
+
+
+async def test_a_pod_that_does_not_reach_the_api_at_an_address_of_ipv6_is_kept_apart(pod: Pod):
+    nowhere = {"KUBERNETES_SERVICE_HOST": "2001:db8::1", "KUBERNETES_SERVICE_PORT": "443"}
+    pod.start("--begin", "--apart", "echo", "begun", more=nowhere)
+    following = asyncio.create_task(pod.follow(pod.channel()))
+    await until(lambda: pod.out == "begun\n")
+    following.cancel()
 
 
 async def test_nothing_begins_without_the_token(pod: Pod):

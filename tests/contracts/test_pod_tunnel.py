@@ -182,5 +182,8 @@ def resident() -> int:
 
 
 def connections(port: int) -> int:
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    tables = [
+        path.read_text() for path in Path("/proc/net").glob("tcp*")
+    ]  # its own: tcp6, where there is IPv6
+    rows = [line.split() for table in tables for line in table.splitlines()[1:]]
     return sum(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.live import PATIENCE, until
+from tests.network import needs_ipv6
 from trainshed.backends.machine.remote import NO_REMOTE, remote_program
 
 SECRET = "5" * 64
@@ -73,6 +74,15 @@ def bench(tools: Path, tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(program, tmp_path)
     yield bench
     bench.close()
+
+
+@needs_ipv6
+def test_whoever_listens_everywhere_is_reached_by_addresses_of_both_kinds(bench: Bench):
+    bench.start("--serve", "workerpool1-0", "::", str(bench.port))
+    until(bench.listens)
+    for address in ("127.0.0.1", "[::1]"):
+        hosts = f"workerpool1-0=nobody.example:1 workerpool1-1={address}:{bench.port}"
+        assert bench.run("workerpool1-1", "echo here", TRAINSHED_REMOTE_HOSTS=hosts).stdout == b"here\n"
 
 
 def lives(pid: str) -> bool:

@@ -14,10 +14,10 @@ static long long probed_at, probed_since;
 
 static int open_probe(void) {
     const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
-    struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons((unsigned short)(port ? atoi(port) : 443))};
-    if (!host || inet_pton(AF_INET, host, &place.sin_addr) != 1) return EAFNOSUPPORT;
-    probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    return connect(probe, (struct sockaddr *)&place, sizeof place) < 0 ? errno : 0;
+    struct address server;
+    if (!host || !read_address(host, port ? atoi(port) : 443, &server)) return EAFNOSUPPORT;
+    probe = open_socket(&server, SOCK_STREAM | SOCK_NONBLOCK);
+    return connect(probe, &server.place.any, server.size) < 0 ? errno : 0;
 }
 
 /* What became of the probe: an error, 0 where it has reached somebody, EINPROGRESS where that is not known yet. */

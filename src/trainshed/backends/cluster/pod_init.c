@@ -50,7 +50,7 @@
 #define _GNU_SOURCE
 #include "../machine/init.h"
 #include "../machine/remote.h"
-#include <arpa/inet.h>
+#include "../machine/address.h"
 #include <poll.h>
 #include <stdint.h>
 #include <sys/inotify.h>
@@ -66,6 +66,13 @@
 #define FOLDER "/.trainshed/run/"
 #define RECORD "/dev/termination-log"
 #endif
+#ifndef RESOLVER /* tests have another */
+#define RESOLVER "/etc/resolv.conf"
+#define NAME_PORT 53
+#define GIVE_UP 30000000000LL /* nanoseconds after which the program begins although names are not known */
+#endif
+#define IPV4_RECORD 1
+#define IPV6_RECORD 28
 #define TOKEN "TRAINSHED_POD_TOKEN"
 #define NAMES "TRAINSHED_POD_NAMES"
 #define TEXT "TRAINSHED_POD_TEXT_"
@@ -75,7 +82,6 @@
 #define LAYER "TRAINSHED_POD_LAYER"
 #define MOST_NAMES 64
 #define ASK_AGAIN 100000000LL   /* nanoseconds between two questions for a name */
-#define GIVE_UP 30000000000LL   /* nanoseconds after which the program begins although names are not known */
 #define BROKEN 125 /* it cannot begin */
 #define CHUNK 65536
 #define NEWCOMERS 16
@@ -204,27 +210,29 @@ static void take_defaults(void) {
 
 static char *names[MOST_NAMES];
 static int named, known[MOST_NAMES], resolver = -1, is_to_begin;
+static char likely; /* the kind of address that the others have if they are as the resolver; else they are asked again */
 static long long asked_at, named_since;
 
 static void read_names(void) {
     char config[4096], *place, *rest;
-    struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(53)};
+    struct address server;
     char *list = getenv(NAMES) ? strdup(getenv(NAMES)) : NULL;
     unsetenv(NAMES);
-    if (!list || slurp("/etc/resolv.conf", config, sizeof config) <= 0) return;
+    if (!list || slurp(RESOLVER, config, sizeof config) <= 0) return;
     for (place = strtok_r(config, "\n", &rest); place; place = strtok_r(NULL, "\n", &rest)) {
         char address[64];
-        if (sscanf(place, "nameserver %63s", address) == 1 && inet_pton(AF_INET, address, &server.sin_addr) == 1) break;
+        if (sscanf(place, "nameserver %63s", address) == 1 && read_address(address, NAME_PORT, &server)) break;
     }
     if (!place) return;
-    resolver = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (resolver < 0 || connect(resolver, (struct sockaddr *)&server, sizeof server) < 0) return;
+    resolver = open_socket(&server, SOCK_DGRAM | SOCK_NONBLOCK);
+    if (resolver < 0 || connect(resolver, &server.place.any, server.size) < 0) return;
+    likely = server.place.any.sa_family == AF_INET6 ? IPV6_RECORD : IPV4_RECORD;
     for (place = strtok_r(list, " ", &rest); place && named < MOST_NAMES; place = strtok_r(NULL, " ", &rest))
         names[named++] = place;
 }
 
-/* Ask for the address of one name: its number is the number of the question. */
-static void ask_for(int number) {
+/* Ask for the addresses of one kind of a name: its number is the number of the question. */
+static void ask_for(int number, char kind) {
     unsigned char question[300] = {(unsigned char)(number >> 8), (unsigned char)number, 1, 0, 0, 1};
     size_t size = 12;
     for (const char *label = names[number]; *label;) {
@@ -235,7 +243,7 @@ static void ask_for(int number) {
         size += length;
         label += length + (label[length] == '.');
     }
-    memcpy(question + size, "\0\0\1\0\1", 5);
+    memcpy(question + size, (char[]){0, 0, kind, 0, 1}, 5);
     if (send(resolver, question, size + 5, MSG_NOSIGNAL) < 0) return; /* it is asked again */
 }
 
@@ -252,7 +260,8 @@ static void look_at_names(void) {
     for (int number = 0; number < named; number++) {
         if (known[number]) continue;
         missing++;
-        if (is_time) ask_for(number);
+        if (is_time) ask_for(number, likely);
+        if (is_time && asked_at) ask_for(number, likely == IPV4_RECORD ? IPV6_RECORD : IPV4_RECORD);
     }
     if (is_time) asked_at = now();
     if (!missing || now() - named_since > GIVE_UP) begin();
@@ -472,14 +481,6 @@ static void welcome(void) {
     newcomer->length = 0;
 }
 
-static int open_listener(const char *port) {
-    struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(port))};
-    int yes = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&place, sizeof place) == 0 && listen(fd, 16) == 0) return fd;
-    return -1;
-}
-
 static int open_output(int which) {
     const char *path = which ? FOLDER "err" : FOLDER "out";
     int fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -533,7 +534,7 @@ int main(int count, char **arguments) {
     for (size_t i = 0; i < NEWCOMERS; i++) newcomers[i].fd = -1;
     for (size_t i = 0; i < TUNNELS; i++) tunnels[i].fd = tunnels[i].caller = -1;
     record = open(RECORD, O_WRONLY | O_APPEND | O_CLOEXEC);
-    listener = open_listener(arguments[1]);
+    listener = listen_at("::", atoi(arguments[1]), 16);
     snprintf(token, sizeof token, "%s", getenv(TOKEN) ? getenv(TOKEN) : "");
     unsetenv(TOKEN);
     start = getenv(START) ? strdup(getenv(START)) : NULL;

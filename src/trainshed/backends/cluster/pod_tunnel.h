@@ -37,14 +37,8 @@ static void close_tunnel(struct tunnel *tunnel) {
 
 /* Listen at a port of the loopback; whether that went well. */
 static int open_door(int port) {
-    struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons((unsigned short)port)};
-    int yes = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (door_count == DOORS || bind(fd, (struct sockaddr *)&place, sizeof place) < 0 || listen(fd, BACKLOG) < 0) {
-        close(fd);
-        return 0;
-    }
+    int fd = door_count < DOORS ? listen_at("127.0.0.1", port, BACKLOG) : -1; /* pods with IPv6 alone have it too */
+    if (fd < 0) return 0;
     doors[door_count] = fd;
     door_ports[door_count++] = port;
     return 1;

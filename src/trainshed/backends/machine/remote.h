@@ -21,7 +21,7 @@
  * server says "+". Then the caller sends pieces of the standard input, each with its length in four bytes, an empty one
  * at the end; and gets frames: a letter (o, e: output; x: the status, in one byte), the length in four bytes, the bytes.
  */
-#include <arpa/inet.h>
+#include "address.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -311,14 +311,9 @@ static void remote_serve_caller(int caller) {
 }
 
 static int remote_listen(const char *address, const char *port) {
-    struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(port))};
-    int yes = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (inet_pton(AF_INET, address, &place.sin_addr) == 1 && bind(fd, (struct sockaddr *)&place, sizeof place) == 0 &&
-        listen(fd, SOMAXCONN) == 0)
-        return fd;
-    dprintf(2, "trainshed: it cannot listen at %s:%s: %s\n", address, port, strerror(errno));
-    return -1;
+    int fd = listen_at(address, atoi(port), SOMAXCONN);
+    if (fd < 0) dprintf(2, "trainshed: it cannot listen at %s, port %s: %s\n", address, port, strerror(errno));
+    return fd;
 }
 
 static void remote_become(char **words) {
@@ -370,7 +365,7 @@ static int remote_serve(const char *address, const char *port, char **program) {
 /* The caller */
 
 /* The address that /etc/hosts has for one of the names, up to a comma or the end. */
-static int remote_look_up(const char *names, size_t length, struct in_addr *address) {
+static int remote_look_up(const char *names, size_t length, int port, struct address *address) {
     char text[512], row[4096];
     FILE *file = fopen(REMOTE_NAMES, "re");
     int is_known = 0;
@@ -381,22 +376,22 @@ static int remote_look_up(const char *names, size_t length, struct in_addr *addr
             snprintf(text, sizeof text, "%.*s", (int)length, names);
             char *others, *wanted = strtok_r(text, ",", &others);
             for (; wanted && !is_known; wanted = strtok_r(NULL, ",", &others))
-                is_known = strcmp(name, wanted) == 0 && inet_pton(AF_INET, first, address) == 1;
+                is_known = strcmp(name, wanted) == 0 && read_address(first, port, address);
         }
     }
     if (file) fclose(file);
     return is_known;
 }
 
-/* One of the others: NAME[,NAME...]=ADDRESS:PORT up to a space. */
-static int remote_address(const char *entry, struct sockaddr_in *place) {
+/* One of the others: NAME[,NAME...]=ADDRESS:PORT up to a space. An address of IPv6 stands in brackets. */
+static int remote_address(const char *entry, struct address *place) {
     size_t names = strcspn(entry, "=");
     char host[256], port[8];
-    *place = (struct sockaddr_in){.sin_family = AF_INET};
-    if (sscanf(entry + names, "=%255[^: ]:%7[0-9]", host, port) != 2) return 0;
-    place->sin_port = htons((unsigned short)atoi(port));
-    return inet_pton(AF_INET, host, &place->sin_addr) == 1 || remote_look_up(host, strlen(host), &place->sin_addr) ||
-           remote_look_up(entry, names, &place->sin_addr);
+    if (sscanf(entry + names, "=[%255[^] ]]:%7[0-9]", host, port) != 2 &&
+        sscanf(entry + names, "=%255[^: ]:%7[0-9]", host, port) != 2)
+        return 0;
+    return read_address(host, atoi(port), place) || remote_look_up(host, strlen(host), atoi(port), place) ||
+           remote_look_up(entry, names, atoi(port), place);
 }
 
 /* Whether the entry is of that host. A name counts up to its first full stop: the rest is a domain. */
@@ -416,17 +411,17 @@ static const char *remote_next(const char *entry) {
 
 /* A connection that the server has accepted, for that command; -1, with errno, where there is none. */
 static int remote_connect(const char *entry, const char *command) {
-    struct sockaddr_in place;
+    struct address place;
     struct timeval patience = {.tv_sec = REMOTE_GREETING}, none = {0};
     char head[512], answer;
     const char *secret = getenv(REMOTE_SECRET);
     int fd = -1, size;
     errno = EHOSTUNREACH;
-    if (!remote_address(entry, &place) || (fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0) return -1;
+    if (!remote_address(entry, &place) || (fd = open_socket(&place, SOCK_STREAM)) < 0) return -1;
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience); /* of connecting too */
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     size = snprintf(head, sizeof head, "%s %zu\n", secret ? secret : "", strlen(command));
-    if (connect(fd, (struct sockaddr *)&place, sizeof place) == 0 && remote_write(fd, head, (size_t)size) &&
+    if (connect(fd, &place.place.any, place.size) == 0 && remote_write(fd, head, (size_t)size) &&
         remote_write(fd, command, strlen(command))) {
         errno = 0;
         if (remote_read(fd, &answer, 1) && answer == '+') {

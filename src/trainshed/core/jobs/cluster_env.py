@@ -34,7 +34,7 @@ class JobCluster:
         self._pool_names = [pool.role or f"workerpool{n}" for n, pool in enumerate(job.spec.pools)]
         pools: dict[str, list[str]] = {}
         for place in admission.placements:
-            pools.setdefault(self._pool_names[place.pool], []).append(f"{place.host}:{place.port}")
+            pools.setdefault(self._pool_names[place.pool], []).append(place.address)
         self._pools = json.dumps(pools)
         self._tasks: dict[tuple[int, int], tuple[str, int]] = {}  # as TensorFlow calls them
         self._tensorflow = json.dumps(self._roles())
@@ -104,7 +104,7 @@ class JobCluster:
                 role = chief
             members = cluster.setdefault(role, [])
             self._tasks[place.pool, place.index] = (role, len(members))
-            members.append(f"{place.host}:{place.port}")
+            members.append(place.address)
         if origin is not None and not origin.lists_evaluators:
             cluster.pop(EVALUATOR, None)
         return cluster

@@ -80,7 +80,7 @@ def _remote(job: Job, admission: Admission, replica: Replica) -> RemoteRole | No
 
 def _server(place: Placement, words: PoolWords) -> str:
     names = (task_name(place.pool, place.index), *words.names(place.index)[:1])
-    return f"{','.join(names)}={place.host}:{place.port}"
+    return f"{','.join(names)}={place.address}"
 
 
 def _row(place: Placement, words: PoolWords) -> str:

@@ -60,7 +60,10 @@ class LateValues:
         value = self.hosts.get((int(place[1]), int(place[2]))) if place else self.values.get(name)
         if value is None:
             return match[0]
-        return match[0][1:] if match[1] else value
+        if match[1]:
+            return match[0][1:]
+        has_port = match.string.startswith(":", match.end())  # an IPv6 address before one stands in brackets
+        return f"[{value}]" if has_port and ":" in value else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

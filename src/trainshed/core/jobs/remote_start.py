@@ -17,7 +17,7 @@ from trainshed.core.jobs.pool_words import HOST_LIST, LOOPBACK, OWN_FOLDER, REMO
 SERVE = "$(serve)"  # the command of a pool that does nothing but start what others ask for
 SECRET, HOSTS, LIST = "TRAINSHED_REMOTE_SECRET", "TRAINSHED_REMOTE_HOSTS", "TRAINSHED_REMOTE_LIST"
 PATIENCE = 600  # seconds for which a program waits for those that are to start others
-_ANYWHERE = "0.0.0.0"
+_ANYWHERE = "::"  # there callers by IPv4 arrive too
 _INTERFACE = "lo"  # of a machine, to itself
 
 
@@ -82,4 +82,4 @@ def _with_folder(launch: Launch, place: str) -> tuple[str, ...]:
 
 
 def _is_address(host: str) -> bool:
-    return host.replace(".", "").isdecimal()
+    return ":" in host or host.replace(".", "").isdecimal()

@@ -40,6 +40,11 @@ class Placement:
     gpus: tuple[str, ...] = ()
     port: int = 0
 
+    @property
+    def address(self) -> str:
+        """Host and port in one text: an IPv6 address has colons of its own, and stands in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:

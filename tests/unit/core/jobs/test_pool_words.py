@@ -1,5 +1,6 @@
 """What a foreign grammar promises its replicas: numbers and addresses in their texts, and names."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +32,18 @@ def test_texts_have_the_numbers_and_addresses_of_their_replica():
     launch = Launches(a_set()).of(Replica(pool=1, index=3))
     assert launch.env["ME"] == "1/1 of 4"
     assert launch.args == ("--driver", "10.0.0.1:2300", "$(TF_CONFIG)")
+
+
+def test_an_ipv6_address_before_a_port_stands_in_brackets():
+    job = a_set()
+    assert job.status.admission is not None
+    places = tuple(replace(place, host="fd00::1") for place in job.status.admission.placements)
+    job = replace(job, status=replace(job.status, admission=replace(job.status.admission, placements=places)))
+    launch = Launches(job).of(Replica(pool=1, index=3))
+    assert launch.args == ("--driver", "[fd00::1]:2300", "$(TF_CONFIG)")
+    assert launch.env["MASTER_ADDR"] == "fd00::1"
+    assert json.loads(launch.env["TF_CONFIG"])["cluster"]["chief"] == ["[fd00::1]:2222"]
+    assert json.loads(launch.env["CLUSTER_SPEC"])["cluster"]["workerpool0"] == ["[fd00::1]:2222"]
 
 
 def shown(job: Job) -> Any:

@@ -99,7 +99,7 @@ def test_a_replica_serves_alone_or_beside_its_own_command():
     beside = a_launch(1, 1, the_job(command=("sleep", "9")))
     named = replace(beside, placement=replace(beside.placement, host="workerpool1-1"))
     launch = with_remote_program(named, "/x/remote")
-    assert launch.before == ("/x/remote", "--serve", "workerpool1-1", "0.0.0.0", str(port))
+    assert launch.before == ("/x/remote", "--serve", "workerpool1-1", "::", str(port))
     assert launch.command == ("sleep", "9")
 
 
