@@ -40,6 +40,16 @@ async def test_an_architecture_that_there_is_none_for_is_named():
         await read(registry)
 
 
+async def test_the_architectures_that_an_image_is_for_are_told():
+    async def nobody(_: Reference) -> None:
+        return None
+
+    with a_small_registry(CONFIG) as registry:
+        client, name = RegistryClient(nobody), f"{registry.host}/team/app"
+        assert await client.architectures(parse(f"{name}:1")) == {"arm64", "s390x"}
+        assert await client.architectures(parse(f"{name}@{digest(registry.manifest)}")) == {"arm64"}
+
+
 async def test_a_token_is_asked_for_where_the_registry_wants_one():
     with a_small_registry(CONFIG, realm="http://HOST/token") as registry:
         assert (await read(registry)).config.entrypoint == ("/serve",)

@@ -7,6 +7,9 @@ import pytest
 from trainshed.backends.cluster import check_words as words
 from trainshed.backends.cluster.api import ApiFault
 from trainshed.backends.cluster.check_words import RightsHolder
+from trainshed.backends.cluster.checks import trial_pod
+from trainshed.backends.cluster.images import PULLED
+from trainshed.backends.cluster.pod_template import PodTemplate
 from trainshed.backends.cluster.rights import RIGHTS, Reach, Right
 from trainshed.core.checkup import Finding, Grade
 
@@ -131,3 +134,43 @@ def test_a_queue_that_is_not_there_and_a_kueue_that_is_not_there_are_missing():
     assert hidden.grade is Grade.WARNING
     absent = words.no_kueue("team-a")
     assert absent.grade is Grade.MISSING and "not installed" in absent.sentence
+
+
+def test_an_image_for_other_processors_than_the_nodes_is_told_with_both():
+    for failure in ("", "no match for platform in manifest"):
+        finding = words.pulled("a:1", failure, "arm64", {"amd64", "riscv64"})
+        assert finding.grade is Grade.MISSING
+        assert finding.sentence == (
+            "a:1 is for amd64 and riscv64, and a node with arm64 is where pods of jobs go"
+        )
+        assert finding.remedy.endswith("--platform linux/arm64")
+
+
+def test_an_image_is_pulled_or_it_is_told_why_not():
+    assert words.pulled("a:1", "", "arm64", {"arm64"}).sentence == "a node with arm64 has pulled a:1"
+    assert words.pulled("a:1", "", "", frozenset()).sentence == "a node has pulled a:1"
+    failed = words.pulled("a:1", "unauthorized", "arm64", frozenset())
+    assert failed.sentence == "a:1: unauthorized (a node with arm64 tried)"
+    assert words.architecture([node("one"), node("two", architecture="amd64")], "two") == "amd64"
+    assert words.architecture([node("one")], "") == ""
+
+
+def test_the_pods_of_the_doctor_go_where_pods_of_jobs_go():
+    template = PodTemplate(
+        spec={
+            "serviceAccountName": "trainer",
+            "imagePullSecrets": [{"name": "registry"}],
+            "tolerations": [{"key": "jobs", "operator": "Exists"}],
+            "nodeSelector": {"disk": "fast"},
+        },
+        labels={"team": "vision"},
+    ).for_machine("aarch64")
+    pod = trial_pod("doctor", "a:1", template)
+    expected = {
+        "serviceAccountName": "trainer",
+        "imagePullSecrets": [{"name": "registry"}],
+        "tolerations": [{"key": "jobs", "operator": "Exists"}],
+        "nodeSelector": {"disk": "fast", "kubernetes.io/os": "linux", "kubernetes.io/arch": "arm64"},
+    }
+    assert {name: pod["spec"][name] for name in expected} == expected
+    assert pod["metadata"]["labels"] == {"team": "vision", PULLED: "doctor"}

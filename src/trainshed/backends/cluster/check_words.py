@@ -183,6 +183,29 @@ def nodes(items: Sequence[Object], machine: str, template: PodTemplate = NOTHING
     return Finding(what="nodes", grade=Grade.MISSING, sentence=sentence, remedy="kubectl describe nodes")
 
 
+def architecture(items: Sequence[Object], name: str) -> str:
+    """Of the node of that name; empty where it is not known."""
+    return next((_architecture(item) for item in items if part(item, "metadata").get("name") == name), "")
+
+
+def pulled(image: str, failure: str, node: str, image_is_for: Collection[str]) -> Finding:
+    """`failure`: why it was not pulled. `node`: the architecture of the node that tried."""
+    where = f"a node with {node}" if node else "a node"
+    kinds = " and ".join(sorted(image_is_for))
+    if image_is_for and node and node not in image_is_for:
+        return Finding(
+            what="image",
+            grade=Grade.MISSING,
+            sentence=f"{image} is for {kinds}, and {where} is where pods of jobs go",
+            remedy=f"build the image for {node} too: docker buildx build --platform linux/{node}",
+        )
+    if not failure:
+        return Finding(what="image", grade=Grade.OK, sentence=f"{where} has pulled {image}")
+    remedy = "check its name; for a private registry: kubectl create secret docker-registry"
+    tried = f" ({where} tried)" if node else ""
+    return Finding(what="image", grade=Grade.MISSING, sentence=f"{image}: {failure}{tried}", remedy=remedy)
+
+
 def _architecture(node: Object) -> str:
     return str(part(part(node, "status"), "nodeInfo").get("architecture") or "")
 

@@ -22,11 +22,13 @@ from trainshed.backends.cluster.grouping import MANAGED, Grouping
 from trainshed.backends.cluster.images import PULLED
 from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.backends.cluster.pod import CONTAINER, PORT
-from trainshed.backends.cluster.pod_state import PodState, state_of
+from trainshed.backends.cluster.pod_state import state_of
 from trainshed.backends.cluster.pod_template import NOTHING_MORE, PodTemplate
+from trainshed.backends.cluster.registry import RegistryClient, RegistryFault
 from trainshed.backends.cluster.rights import LEASES, QUEUE_RIGHTS, RIGHTS, Reach, Right
 from trainshed.backends.machine.compiled import compiled
 from trainshed.core.checkup import Finding, Grade
+from trainshed.core.supplies.image import Reference, parse
 
 _INIT = Path(__file__).with_name("pod_init.c")
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -54,9 +56,10 @@ async def check_cluster(
         return
     for right, verbs in refused.items():
         yield words.right(right, verbs, who)
-    yield await _admission(api)
+    ours = template.for_machine(platform.machine())
+    yield await _admission(api, ours)
     if queue:
-        yield await _queue(api, queue)
+        yield await _queue(api, queue, ours)
     items: Sequence[Object] = ()
     try:
         items = parts(await api.list("nodes"), "items")
@@ -72,7 +75,7 @@ async def check_cluster(
         api, may_forward=not any(verbs for right, verbs in refused.items() if "/" in right.resource)
     )
     if image:
-        yield await _pulled(api, image)
+        yield await _pulled(api, image, ours, items)
 
 
 def _account() -> str:
@@ -113,25 +116,26 @@ async def _refused(api: ClusterApi, wanted: Sequence[Right]) -> dict[Right, set[
     return refused
 
 
-async def _admission(api: ClusterApi) -> Finding:
+async def _admission(api: ClusterApi, template: PodTemplate) -> Finding:
     """Whether a pod would be taken: by the namespace, its quota, and whoever else has a say."""
     try:
-        body = _pod("trainshed-doctor", "localhost/none", _LEAST)
+        body = trial_pod("trainshed-doctor", "localhost/none", template)
         await api.ask("POST", api.path("pods"), params={"dryRun": "All"}, body=body)
     except ApiFault as fault:
         return words.admission(fault, api.namespace)
     return words.admission(None, api.namespace)
 
 
-async def _queue(api: ClusterApi, queue: str) -> Finding:
+async def _queue(api: ClusterApi, queue: str, template: PodTemplate) -> Finding:
     """Whether Kueue has that queue, and would make a pod wait in it."""
     try:
         if not await api.serves("localqueues"):
             return words.no_kueue(queue)
         local = await api.get("localqueues", queue)
         group = Grouping(name="trainshed-doctor", queue=queue)
-        body = _pod("trainshed-doctor", "localhost/none", _LEAST)
-        body["metadata"] |= {"labels": group.labels, "annotations": group.annotations}
+        body = trial_pod("trainshed-doctor", "localhost/none", template)
+        for name, more in (("labels", group.labels), ("annotations", group.annotations)):
+            body["metadata"][name] = {**part(body["metadata"], name), **more}
         pod = await api.ask("POST", api.path("pods"), params={"dryRun": "All"}, body=body)
     except ApiFault as fault:
         return words.unusable_queue(queue, api.namespace, fault)
@@ -209,20 +213,18 @@ def _answers(address: str) -> bool:
         return False
 
 
-async def _pulled(api: ClusterApi, image: str) -> Finding:
-    name = f"trainshed-doctor-{uuid.uuid4().hex[:8]}"
-    state: PodState | None = None
+async def _pulled(api: ClusterApi, image: str, template: PodTemplate, nodes: Sequence[Object]) -> Finding:
+    name, node = f"trainshed-doctor-{uuid.uuid4().hex[:8]}", ""
+    state, why, is_there = None, "", False
     try:
-        await api.create("pods", _pod(name, image, _LEAST))
+        await api.create("pods", trial_pod(name, image, template))
         async with asyncio.timeout(_PULL):
-            while True:
+            while not is_there and not why:
                 state = state_of(await api.get("pods", name))
-                if state.is_running or state.is_over:
-                    return Finding(what="image", grade=Grade.OK, sentence=f"a node has pulled {image}")
-                if state.pull_failure:
-                    break
-                await asyncio.sleep(0.5)
-        why = state.pull_failure
+                node, why = state.node, state.pull_failure
+                is_there = state.is_running or state.is_over
+                if not is_there and not why:
+                    await asyncio.sleep(0.5)
     except ApiFault as fault:
         why = fault.message
     except TimeoutError:
@@ -230,18 +232,30 @@ async def _pulled(api: ClusterApi, image: str) -> Finding:
     finally:
         with contextlib.suppress(ApiFault):
             await api.delete("pods", name, grace=0)
-    remedy = "check its name; for a private registry: kubectl create secret docker-registry"
-    return Finding(what="image", grade=Grade.MISSING, sentence=f"{image}: {why}", remedy=remedy)
+    return words.pulled(image, why, words.architecture(nodes, node), await _architectures(image))
 
 
-def _pod(name: str, image: str, limits: dict[str, str]) -> Object:
+async def _architectures(image: str) -> frozenset[str]:
+    """Those that the image is for; none where its registry does not tell everybody."""
+
+    async def nobody(_: Reference) -> None:
+        return None
+
+    try:
+        return await RegistryClient(nobody).architectures(parse(image))
+    except (RegistryFault, ValueError):
+        return frozenset()
+
+
+def trial_pod(name: str, image: str, template: PodTemplate) -> Object:
+    """A small pod that goes where pods of jobs go."""
     container = {
         "name": CONTAINER,
         "image": image,
         "command": ["true"],
-        "resources": {"limits": limits, "requests": limits},
+        "resources": {"limits": _LEAST, "requests": _LEAST},
     }
-    return {
+    pod: Object = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "labels": {PULLED: "doctor"}},
@@ -252,3 +266,4 @@ def _pod(name: str, image: str, limits: dict[str, str]) -> Object:
             "containers": [container],
         },
     }
+    return template.added_to(pod, uses_gpus=False)

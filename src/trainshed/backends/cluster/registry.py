@@ -14,7 +14,7 @@ import platform
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import httpx2
@@ -58,6 +58,7 @@ class RegistryImage:
     config: ImageConfig
 
 
+_Answer = TypeVar("_Answer")
 FindCredentials = Callable[[Reference], Awaitable[Credentials | None]]
 
 
@@ -69,11 +70,20 @@ class RegistryClient:
 
     async def read(self, reference: Reference, architectures: Collection[str] = ()) -> RegistryImage:
         """The image of that name for a node of one of these architectures. Raises RegistryFault."""
+        return await self._asked(reference, lambda call: _read(call, reference, architectures))
+
+    async def architectures(self, reference: Reference) -> frozenset[str]:
+        """Those of the nodes that the image is for. Raises RegistryFault."""
+        return await self._asked(reference, lambda call: _architectures(call, reference))
+
+    async def _asked(
+        self, reference: Reference, question: Callable[["RegistryCall"], Awaitable[_Answer]]
+    ) -> _Answer:
         credentials = await self._credentials(reference)
         async with httpx2.AsyncClient(timeout=_TIMEOUT) as client:
             call = RegistryCall(client, reference, credentials, self._resolve)
             try:
-                return await _read(call, reference, architectures)
+                return await question(call)
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
                 words = str(error) or type(error).__name__
                 unreached = f"{reference.domain} cannot be reached from the server: {words}"
@@ -103,6 +113,19 @@ async def _read(call: "RegistryCall", reference: Reference, architectures: Colle
             name, config.get("config") or {}, architecture=str(config.get("architecture") or "")
         ),
     )
+
+
+async def _architectures(call: "RegistryCall", reference: Reference) -> frozenset[str]:
+    path = f"/v2/{reference.path}"
+    accepted = (*_INDEXES, *_MANIFESTS)
+    manifest = _document(await call.get(f"{path}/manifests/{reference.digest or reference.tag}", accepted))
+    if rows := cast("list[Mapping[str, Any]]", manifest.get("manifests") or []):
+        places: list[Mapping[str, Any]] = [row.get("platform") or {} for row in rows]
+    else:
+        described: Mapping[str, Any] = manifest.get("config") or {}
+        name = str(described.get("digest") or "")
+        places = [_document(_checked(await call.get(f"{path}/blobs/{name}", ()), name)) if name else {}]
+    return frozenset(str(place.get("architecture")) for place in places if place.get("os") == "linux")
 
 
 def _choose(rows: list[Mapping[str, Any]], architectures: Collection[str]) -> str:
