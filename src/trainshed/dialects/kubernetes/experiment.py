@@ -207,10 +207,12 @@ def _parameter(given: Mapping[str, Any], path: str, faults: Faults, notes: list[
 
 def _stepped(name: str, room: tuple[float, float, float], path: str, faults: Faults) -> Parameter:
     low, high, step = room
-    count = math.floor((high - low) / step + 1e-9) + 1
-    if not 1 <= count <= MOST_STEPS:
-        faults.add(f"{path}.feasibleSpace.step", f"must give 1 to {MOST_STEPS} values, not {count}.")
-        count = 1
+    steps = (high - low) / step  # infinite, where the range has more than a number can say
+    if not 0 <= steps < MOST_STEPS:
+        sentence = f"must give 1 to {MOST_STEPS} values from {low:g} to {high:g}, and {step:g} does not."
+        faults.add(f"{path}.feasibleSpace.step", sentence)
+        steps = 0
+    count = math.floor(steps + 1e-9) + 1
     values = tuple(round(low + at * step, 12) for at in range(count))
     return Parameter(id=name, kind=ParameterKind.DISCRETE, values=values)
 

@@ -24,7 +24,7 @@ KEYS = ("cpu", "memory", "nvidia.com/gpu", GPU_TYPE, INSTANCE_TYPE, USE_SPECS, I
 _LEAVES = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
     | st.sampled_from(["1Gi", "500m", "Never", "OnFailure", "/x", "a:1", "$(A)", "P4", "2-4Gi,1.2.3-4Gi"])
-    | st.just("${trialParameters.a}")
+    | st.sampled_from(["${trialParameters.a}", "0", "0.1", "1e308", "-1e308", "double"])
     | st.from_regex(r"\A[0-9.]{1,4}-[0-9.]{1,4}Gi\Z")
     | st.from_regex(r"\Aecs\.gn[0-9]i?(-c2g1)?\.[0-9]*xlarge\Z")
 )  # fmt: skip

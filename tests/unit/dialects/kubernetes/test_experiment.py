@@ -128,6 +128,17 @@ def test_steps_and_distributions() -> None:
     assert third.scale is Scale.LOG
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "step"),
+    [("0", "1", "0.001"), ("0", "1e308", "0.1"), ("-1e308", "1e308", "1"), ("1", "0", "0.1")],
+)
+def test_a_step_that_gives_no_values_or_too_many_is_refused(low: str, high: str, step: str) -> None:
+    document = changed()
+    room = {"min": low, "max": high, "step": step}
+    document["spec"]["parameters"][0]["feasibleSpace"] = room
+    assert faults(document) == {"spec.parameters[0].feasibleSpace.step"}
+
+
 def test_early_stopping_and_the_pattern_of_the_collector() -> None:
     katib = r"([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)"
     spec = parsed(
