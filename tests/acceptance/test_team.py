@@ -108,6 +108,46 @@ def test_nothing_of_it_is_seen_by_calls_that_name_it_in_their_bodies(team: Team)
     team.is_hidden_from("bob", "GET", f"{own}/customJobs:watch?metrics={team.job}")
 
 
+def test_images_named_after_it_run_in_no_job_from_outside(team: Team):
+    image = f"eu-docker.pkg.dev/{VISION}/models/{SECRET}:1"
+    own = f"/v1/projects/{SPEECH}/{LOCATION}"
+    spec = {"workerPoolSpecs": [pool() | {"containerSpec": {"imageUri": image}}]}
+    study = {"metrics": [{"metricId": "loss", "goal": "MINIMIZE"}], "parameters": []}
+    inputs = {"scaleTier": "CUSTOM", "masterType": "n1-standard-4", "region": "us-central1"}
+    pod = {"containers": [{"name": "c", "image": image}], "restartPolicy": "Never"}
+    task = "gs://google-cloud-aiplatform/schema/trainingjob/definition/custom_task_1.0.0.yaml"
+    requests = {
+        f"{own}/customJobs": {"displayName": "j", "jobSpec": spec},
+        f"{own}/customJobs:explain": {"displayName": "j", "jobSpec": spec},
+        f"{own}/hyperparameterTuningJobs": {
+            "displayName": "j",
+            "maxTrialCount": 1,
+            "parallelTrialCount": 1,
+            "studySpec": study,
+            "trialJobSpec": spec,
+        },
+        f"{own}/trainingPipelines": {
+            "displayName": "j",
+            "trainingTaskDefinition": task,
+            "trainingTaskInputs": spec,
+        },
+        f"/v1/projects/{SPEECH}/jobs": {
+            "jobId": "j",
+            "trainingInput": {**inputs, "masterConfig": {"imageUri": image}},
+        },
+        f"{own}/manifests:apply": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "j"}, "spec": pod},
+    }
+    for path, body in requests.items():
+        answer = team.ask("bob", "POST", path, body)
+        assert answer.status == 400, (path, answer.body)
+        assert f"is named after project {VISION}, in which you have no role" in answer.body.decode(), path
+        assert "no role" not in team.ask("ann", "POST", path.replace(SPEECH, VISION), body).body.decode(), (
+            path
+        )
+    cache = team.ask("bob", "POST", f"{own}/imageCaches?imageCacheId=c", {"images": [image]})
+    assert cache.status == 403, cache.body
+
+
 def test_lists_of_the_whole_server_are_cut_to_what_the_caller_may_see(team: Team):
     for who, own in (("ann", VISION), ("bob", SPEECH)):
         projects = {row["projectId"] for row in team.ask(who, "GET", "/v1/projects").json["projects"]}

@@ -150,7 +150,7 @@ class CustomJobHandlers:
 
 def read_request(call: Call, offer: Offer, before: JobSecrets | None = None) -> JobRequest:
     """The requested job; Invalid with every violation."""
-    draft = parse_custom_job(call.body, offer, before)
+    draft = parse_custom_job(call.body, offer.to(call.principal), before)
     return JobRequest(
         display_name=draft.display_name,
         spec=draft.spec,

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json
+from trainshed.api.permitted import allowed_image
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.service.image_caches import ImageCacheService
 from trainshed.wire.image_cache import parse_cache, render_cache
@@ -21,6 +22,8 @@ class ImageCacheHandlers:
         if not _NAME.fullmatch(name):
             sentence = f"must be at most 128 small letters, digits, '-' and '.', not '{name[:100]}'."
             raise Invalid((Violation("image_cache_id", sentence),))
+        for image in asked.images:
+            allowed_image(call, image)
         parent = call.path["project"], call.path["location"]
         draft = self.caches.draft(
             parent, name, asked.images, room=asked.image_cache_size, days=asked.retention_days

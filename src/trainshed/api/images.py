@@ -10,11 +10,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json, RawAnswer, StreamAnswer
-from trainshed.api.permitted import require
-from trainshed.core.accounts.permission import Permission, Resource
+from trainshed.api.permitted import allowed_image
 from trainshed.core.errors import TrainshedError
-from trainshed.core.supplies.image import ImageStep, project_in
-from trainshed.service.images import ImageService, is_seen
+from trainshed.core.supplies.image import ImageStep
+from trainshed.service.images import ImageService
 from trainshed.wire import status
 from trainshed.wire.image import (
     parse_names,
@@ -40,7 +39,7 @@ class ImageHandlers:
         return {"images": images, "inProgress": going}
 
     async def pull(self, call: Call) -> StreamAnswer:
-        return await _stream(self.service.pull(_allowed(call, read_name(call.body))))
+        return await _stream(self.service.pull(allowed_image(call, read_name(call.body))))
 
     async def push(self, call: Call) -> StreamAnswer:
         return await _stream(self.service.push(await self._here(call, read_name(call.body))))
@@ -48,7 +47,7 @@ class ImageHandlers:
     async def build(self, call: Call) -> StreamAnswer:
         sent, recipe = asyncio.Event(), parse_recipe(call.query)
         for name in recipe.tags:
-            _allowed(call, name)
+            allowed_image(call, name)
         return await _stream(self.service.build(_noting(call.chunks, sent), recipe), sent)
 
     async def load(self, call: Call) -> StreamAnswer:
@@ -69,26 +68,19 @@ class ImageHandlers:
 
     async def tag(self, call: Call) -> Json:
         name, new = read_name(call.body), read_name(call.body, "tag")
-        await self.service.tag(await self._here(call, name), _allowed(call, new))
+        await self.service.tag(await self._here(call, name), allowed_image(call, new))
         return {}
 
     async def remove(self, call: Call) -> Json:
         force = call.body.get("force") is True
-        names = tuple(_allowed(call, name) for name in read_names(call.body))
+        names = tuple(allowed_image(call, name) for name in read_names(call.body))
         return {"removed": list(await self.service.remove(names, call.principal, force=force))}
 
     async def _here(self, call: Call, name: str) -> str:
         """The name or id of an image, which leads to none that the caller may not see."""
         if not call.principal.sees_all:
-            await self.service.get(_allowed(call, name), call.principal)
+            await self.service.get(allowed_image(call, name), call.principal)
         return name
-
-
-def _allowed(call: Call, name: str) -> str:
-    """The name of an image; Forbidden where it is named after a project that the caller may not see."""
-    if not is_seen(name, call.principal):
-        require(call, Permission.IMAGES_READ, Resource(project_in(name)))
-    return name
 
 
 async def _noting(chunks: AsyncIterator[bytes], over: asyncio.Event) -> AsyncIterator[bytes]:

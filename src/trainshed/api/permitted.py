@@ -24,6 +24,7 @@ from trainshed.core.accounts.permission import Permission, Principal, PrincipalK
 from trainshed.core.accounts.role import EVERYWHERE
 from trainshed.core.bucket import NOBODY
 from trainshed.core.errors import Forbidden, TrainshedError, Unauthenticated
+from trainshed.core.supplies.image import is_seen, project_in
 
 
 def permitted(method: Method) -> Handler:
@@ -126,6 +127,13 @@ def require(call: Call, permission: Permission, resource: Resource | None) -> No
     if not decision:
         raise Forbidden(decision.reason)
     call.needs.append((permission, resource))
+
+
+def allowed_image(call: Call, name: str) -> str:
+    """The name of an image; Forbidden where it is named after a project that the caller may not see."""
+    if not is_seen(name, call.principal):
+        require(call, Permission.IMAGES_READ, Resource(project_in(name)))
+    return name
 
 
 def _buckets(call: Call) -> Iterator[str]:

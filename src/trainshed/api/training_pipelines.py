@@ -27,7 +27,7 @@ class PipelineHandlers:
 
     async def create(self, call: Call) -> Json:
         key = call.idempotency_key()
-        draft = parse_training_pipeline(call.body, self.offer)
+        draft = parse_training_pipeline(call.body, self.offer.to(call.principal))
         request = JobRequest(
             display_name=draft.display_name,
             spec=draft.spec,

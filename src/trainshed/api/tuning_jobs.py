@@ -30,7 +30,7 @@ class TuningJobHandlers:
 
     async def create(self, call: Call) -> Json:
         key = call.idempotency_key()
-        draft = parse_tuning_job(call.body, self.offer)
+        draft = parse_tuning_job(call.body, self.offer.to(call.principal))
         request = StudyRequest(
             display_name=draft.display_name,
             spec=draft.spec,

@@ -20,8 +20,8 @@ from trainshed.core.supplies.image import (
     ImageWork,
     ImageWorkKind,
     canonical,
+    is_seen,
     parse,
-    project_in,
     refusal,
 )
 from trainshed.core.supplies.image_cache import ImageCache, holding
@@ -134,12 +134,6 @@ class ImageService:
                 for name in parse(image).places if refusal(image) is None else ():
                     jobs.setdefault(name, []).append(job)
         return jobs
-
-
-def is_seen(name: str, principal: Principal) -> bool:
-    """Whether the principal may know of an image with that name."""
-    project = project_in(name)
-    return not project or principal.sees(project)
 
 
 def _is_open(image: Image, principal: Principal) -> bool:

@@ -8,9 +8,10 @@ field is empty and keeps its position, since the position is the role.
 import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from trainshed.core.accounts.permission import Principal
 from trainshed.core.jobs.job import MAX_ENV, MAX_REPLICAS, Pool
 from trainshed.core.jobs.named_secret import FILE_SCHEME, NAME_RULE, SCHEME, reference_of
 from trainshed.core.jobs.nfs import MOST as MOST_MOUNTS
@@ -18,6 +19,7 @@ from trainshed.core.jobs.nfs import NfsMount, folder_fault
 from trainshed.core.jobs.nfs import faults as mount_faults
 from trainshed.core.jobs.secret import MASK, JobSecrets, is_secret_name, shown_env
 from trainshed.core.queue.machine import Catalogue, Machine
+from trainshed.core.supplies.image import hidden_sentence, is_seen
 from trainshed.core.supplies.package import faults as package_faults
 from trainshed.wire import base, enums, job_schema, scalars, staged
 from trainshed.wire.faults import Faults
@@ -44,6 +46,16 @@ class Offer:
     catalogue: Catalogue
     refuse_image: Callable[[str], str | None]
     refuse_together: Callable[[Sequence[str]], str | None] = lambda _: None  # the images of one job
+
+    def to(self, principal: Principal) -> "Offer":
+        """What it offers them: no images named after projects of which they may see nothing."""
+        if principal.sees_all:
+            return self
+
+        def refuse_image(image: str) -> str | None:
+            return self.refuse_image(image) if is_seen(image, principal) else hidden_sentence(image)
+
+        return replace(self, refuse_image=refuse_image)
 
     def check_together(self, pools: Sequence[Pool], path: str, faults: Faults) -> None:
         """Record a fault where the images cannot run in one job."""

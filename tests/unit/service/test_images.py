@@ -143,3 +143,11 @@ def test_capitals_and_ports_of_googles_registries_lead_to_the_same_project() -> 
         "GCR.io:443",
     ):
         assert project_in(f"{registry}/vision/r/secret:1") == "vision"
+
+
+def test_images_that_google_gives_to_everybody_are_of_no_project() -> None:
+    for name in (
+        "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-12.py310:latest",
+        "gcr.io/distroless/python3",
+    ):
+        assert project_in(name) == ""

@@ -11,9 +11,29 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from trainshed.core.accounts.permission import Principal
+
 MOST = 255  # characters of a name, without tag and digest
 HUB, LIBRARY = "docker.io", "library"
 LOCAL = "localhost"  # where Podman puts what it builds under a short name
+
+# Of Google, for everybody.
+_PUBLIC = frozenset(
+    {
+        "cloud-aiplatform",
+        "cloud-builders",
+        "deeplearning-platform-release",
+        "distroless",
+        "google-containers",
+        "google-samples",
+        "google.com",
+        "kaggle-gpu-images",
+        "kubeflow-images-public",
+        "tpu-pytorch-releases",
+        "vertex-ai",
+        "vertex-ai-restricted",
+    }
+)
 
 _LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _DOMAIN = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?")
@@ -113,11 +133,23 @@ def canonical(text: str) -> str:
 
 
 def project_in(name: str) -> str:
-    """The project that a name of Google's registries has in it; empty where it has none."""
+    """The project that a name of Google's registries has in it; empty where everybody may have the image."""
     registry, _, rest = name.partition("/")
     domain = registry.partition(":")[0].lower()  # a port or capitals lead to the same registry
     is_googles = domain == "gcr.io" or domain.endswith((".gcr.io", "-docker.pkg.dev"))
-    return rest.partition("/")[0] if is_googles and "/" in rest else ""
+    project = rest.partition("/")[0] if is_googles and "/" in rest else ""
+    return "" if project in _PUBLIC else project
+
+
+def is_seen(name: str, principal: Principal) -> bool:
+    """Whether the principal may know of an image with that name, and run it."""
+    project = project_in(name)
+    return not project or principal.sees(project)
+
+
+def hidden_sentence(name: str) -> str:
+    """Why somebody may not have an image that `is_seen` denies them; the same if it is not there."""
+    return f"{name} is named after project {project_in(name)}, in which you have no role: use another name."
 
 
 def familiar(name: str) -> str:

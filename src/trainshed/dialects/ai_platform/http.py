@@ -39,7 +39,7 @@ class AiPlatformHandlers:
 
     async def create(self, call: Call) -> Json:
         key = call.idempotency_key()
-        draft = parse_training_job(call.body, self.offer)
+        draft = parse_training_job(call.body, self.offer.to(call.principal))
         if draft.tuning is not None:
             return await self._create_study(call, draft, key)
         project = call.path["project"]

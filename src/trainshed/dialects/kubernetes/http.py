@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from trainshed.api.call import MOST_JOB, Call, Json, Method, row
 from trainshed.api.methods import VERSIONS
+from trainshed.api.permitted import allowed_image
 from trainshed.core.accounts.permission import Permission
 from trainshed.core.errors import NotFound
 from trainshed.core.jobs.job import Job
@@ -46,9 +47,11 @@ class ManifestHandlers:
             parse_manifest,
         )
 
-        wanted = parse_manifest(call.body, self.offer)
+        wanted = parse_manifest(call.body, self.offer.to(call.principal))
         answer: Json = {"kind": str(call.body["kind"]), "notes": list(wanted.notes)}
         if isinstance(wanted, CacheManifest):
+            for image in wanted.images:
+                allowed_image(call, image)
             asked = self.caches.draft(
                 (call.path["project"], call.path["location"]),
                 wanted.name,
