@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests import cluster as kubernetes
-from tests.cluster import cluster
-from tests.engine import podman, why_not
+from tests.containers.engine import podman, why_not
+from tests.containers.registry import registry
 from tests.faults import sentence
+from tests.kubernetes import cluster as kubernetes
+from tests.kubernetes.cluster import cluster
 from tests.live import LiveServer
-from tests.registry import registry
 
 __all__ = ["cluster", "podman", "registry", "sentence"]
 

@@ -11,7 +11,7 @@ import pytest
 
 from scripts.base_image import libraries, placed
 from scripts.cluster_parts.image import BASE_PATH, pack, pack_base
-from tests.engine_images import BASE
+from tests.containers.engine_images import BASE
 from tests.live import IMAGE
 
 HOW = "Open MPI is not here (Debian: openmpi-bin and libopenmpi-dev; `scripts/containers-env` installs them)"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.test_submit import Person
-from tests.asked_studies import AskedStudy, asked_study
 from tests.live import LiveServer
+from tests.studies.asked_studies import AskedStudy, asked_study
 
 HERE = "/v1/projects/local/locations/us-central1"
 

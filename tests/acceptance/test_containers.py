@@ -20,8 +20,8 @@ import pytest
 
 from tests.acceptance.test_guides import blocks
 from tests.acceptance.test_seed_commands import CREATES, FILES, SEED, Bash, printed
-from tests.engine import Podman
-from tests.engine_images import BASE
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
 from tests.faults import Sentence
 from tests.live import JOBS, LiveServer, pool, until
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.event_bytes import event_file
 from tests.live import IMAGE, LOCATION, PROJECT
-from tests.study_builders import ACCURACY
-from tests.trial_world import BUCKET, TrialWorld, trial_world
+from tests.studies.study_builders import ACCURACY
+from tests.studies.trial_world import BUCKET, TrialWorld, trial_world
 from trainshed.core.jobs.job import JobSpec, Pool
 from trainshed.core.tuning import advance
 from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tests.acceptance.test_guides import blocks
-from tests.engine import Podman
-from tests.engine_images import BASE
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
+from tests.containers.registry import Registry, a_registry
+from tests.containers.slow_registry import slow_way
 from tests.faults import Sentence
 from tests.live import PARENT, PATIENCE, LiveServer, pool, until
-from tests.registry import Registry, a_registry
 from tests.shell import Shell
-from tests.slow_registry import slow_way
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(400)]
 

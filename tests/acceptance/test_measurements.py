@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.event_bytes import event_file
-from tests.trial_world import BUCKET, TrialWorld, trial_world
+from tests.studies.trial_world import BUCKET, TrialWorld, trial_world
 from trainshed.core.bucket import ObjectDraft
 from trainshed.core.jobs.job import Job, JobState
 from trainshed.core.tuning.measurement import MetricChannel, TrialReport, missing_sentence

@@ -9,7 +9,7 @@ import pytest
 
 from tests.live import LiveServer, pool, python, until
 from tests.shared_server import forget_jobs
-from tests.tuning import a_tuning_job, wait_study
+from tests.studies.tuning import a_tuning_job, wait_study
 
 # Four CPUs a job, so that one of them fills the machine. Each step is a checkpoint of its own.
 TRAINS = """

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.acceptance.test_shell import on_a_terminal, shell, typed
-from tests.engine import Podman
-from tests.engine_images import BASE
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
 from tests.live import LiveServer, pool, until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(300)]

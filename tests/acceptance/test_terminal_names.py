@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.asked_studies import asked_study
 from tests.live import IMAGE, PARENT, PROJECT, LiveServer, by_id, python
+from tests.studies.asked_studies import asked_study
 from trainshed.cli.main import SECTIONS
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[8m\x1bPq\x1b\\n\rame\x9b2J\u202e"

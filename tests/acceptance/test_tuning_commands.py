@@ -13,7 +13,7 @@ import yaml
 from tests.acceptance.test_seed_commands import PRINTED_IMAGE, SEED
 from tests.live import IMAGE, LiveServer, pool, python
 from tests.shell import Shell
-from tests.tuning import PROGRAM, a_tuning_job, wait_study
+from tests.studies.tuning import PROGRAM, a_tuning_job, wait_study
 
 # As the printed file names its parameters and its metric.
 TRAINER = """

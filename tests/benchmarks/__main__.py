@@ -26,8 +26,8 @@ from tests.benchmarks import (
     storing,
 )
 from tests.benchmarks.row import Row, table
-from tests.cluster import why_not as why_no_cluster
-from tests.engine import why_not
+from tests.containers.engine import why_not
+from tests.kubernetes.cluster import why_not as why_no_cluster
 
 BENCHES: dict[str, Callable[[], list[Row]]] = {
     "up": lambda: [starting.server()],

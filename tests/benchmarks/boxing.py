@@ -12,8 +12,8 @@ from typing import Any
 from tests.benchmarks.printing import FLOOD
 from tests.benchmarks.row import Row, ms
 from tests.benchmarks.starting import STAMP
-from tests.engine import Podman, an_engine
-from tests.engine_images import BASE
+from tests.containers.engine import Podman, an_engine
+from tests.containers.engine_images import BASE
 from tests.live import LiveServer
 from trainshed.client.api import Client
 

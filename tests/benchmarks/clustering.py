@@ -15,10 +15,10 @@ from tests.benchmarks.printing import SEEN, SLOWLY
 from tests.benchmarks.resting import cpu_seconds
 from tests.benchmarks.row import Row, ms
 from tests.benchmarks.starting import STAMP
-from tests.cluster import Cluster, command, started, the_cluster, wait_for
-from tests.engine_images import on_disk
-from tests.fake_kubelet import PREFIX, SIMULATED, fake_nodes
+from tests.containers.engine_images import on_disk
 from tests.kubernetes import pods
+from tests.kubernetes.cluster import Cluster, command, started, the_cluster, wait_for
+from tests.kubernetes.fake_kubelet import PREFIX, SIMULATED, fake_nodes
 from tests.live import FINAL, LiveServer
 from trainshed.backends.cluster.pod import HOME
 from trainshed.client.api import Client

@@ -11,8 +11,8 @@ from typing import Any
 
 from tests.benchmarks.browsing import empty_page, shown, signed_in_page
 from tests.benchmarks.row import Row, ms
+from tests.homes.many_jobs import keep_ended_jobs
 from tests.live import LiveServer
-from tests.many_jobs import keep_ended_jobs
 from trainshed.core.metrics import Sample
 from trainshed.metrics.store import FileMetricStore
 

@@ -9,8 +9,8 @@ from statistics import median
 from tests.benchmarks.browsing import empty_page, noting, shown, signed_in_page
 from tests.benchmarks.resting import cpu_seconds, proportional_memory
 from tests.benchmarks.row import Row, ms
+from tests.homes.many_jobs import keep_ended_jobs
 from tests.live import LiveServer
-from tests.many_jobs import keep_ended_jobs
 
 KEPT = 100_000
 ROUNDS = 7

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.page import ON_BOTH_SCREENS, Complaints, Screen, axe, screenshot
+from tests.homes.many_objects import keep_objects
 from tests.live import LiveServer
-from tests.many_objects import keep_objects
 
 MANY = "many"  # a bucket that is there before the server
 

@@ -9,10 +9,10 @@ from playwright.sync_api import Page, expect
 
 from tests.acceptance.test_images import flags, submitted
 from tests.browser.page import ON_BOTH_SCREENS, Complaints, Screen, axe, screenshot
-from tests.engine import Podman
-from tests.engine_images import BASE
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
+from tests.containers.registry import Registry
 from tests.live import PARENT, LiveServer
-from tests.registry import Registry
 
 pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(400)]
 

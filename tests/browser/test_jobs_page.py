@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.page import ON_BOTH_SCREENS, Complaints, Screen, axe, open_context, screenshot, sign_in
+from tests.homes.many_jobs import keep_ended_jobs
 from tests.live import JOBS, LiveServer, pool, python
-from tests.many_jobs import keep_ended_jobs
 
 HOSTILE = "<script>document.title = 'mine'</script> \x1b[31m"
 OLD = 120  # ended jobs of long ago: three pages

@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.page import NARROW, Screen, axe, screenshot
+from tests.homes.many_jobs import keep_ended_jobs
 from tests.live import LiveServer
 from tests.long_log import NEEDLE, prints
-from tests.many_jobs import keep_ended_jobs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 

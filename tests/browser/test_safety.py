@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.asked_studies import asked_study
 from tests.browser.addresses import ADDRESSES, JOB, REFUSALS, pages, visit
 from tests.browser.page import ON_BOTH_SCREENS, Complaints, Screen, axe, open_context, screenshot
 from tests.live import JOBS, LiveServer, pool, python
+from tests.studies.asked_studies import asked_study
 
 MARKUP = "<script>window.attacked = 1</script><img src=x onerror='window.attacked = 2'>"
 LINK = "javascript:window.attacked=3"

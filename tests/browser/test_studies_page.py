@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.asked_studies import asked_study
 from tests.browser.page import (
     ON_BOTH_SCREENS,
     SCREENS,
@@ -19,9 +18,10 @@ from tests.browser.page import (
     screenshot,
     sign_in,
 )
+from tests.homes.many_jobs import keep_ended_jobs
+from tests.homes.many_trials import ended_study, keep_studies
 from tests.live import PARENT, LiveServer, pool, python, until
-from tests.many_jobs import keep_ended_jobs
-from tests.many_trials import ended_study, keep_studies
+from tests.studies.asked_studies import asked_study
 from trainshed.core.tuning.pareto import optimal_indexes
 from trainshed.core.tuning.trial_outline import outline
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.cluster_parts.node import name_of
-from tests.cluster import Cluster, wait_for
+from tests.kubernetes.cluster import Cluster, wait_for
 from tests.live import LiveServer
 
 OURS = "labelSelector=trainshed.dev/home,trainshed.dev/job"

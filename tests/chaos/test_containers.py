@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.chaos.port import quiet_port
-from tests.engine import Podman, an_engine
-from tests.engine_guard import mounted
-from tests.engine_images import BASE
+from tests.containers.engine import Podman, an_engine
+from tests.containers.engine_guard import mounted
+from tests.containers.engine_images import BASE
 from tests.faults import Sentence
 from tests.live import PATIENCE, LiveServer, by_id
 

@@ -7,8 +7,8 @@ from http.client import HTTPConnection, HTTPResponse
 
 import pytest
 
-from tests.asked_studies import AskedStudy, asked_study
 from tests.live import PARENT, PATIENCE, LiveServer, until
+from tests.studies.asked_studies import AskedStudy, asked_study
 
 Unique = Callable[[str], str]
 

@@ -11,7 +11,7 @@ from tests.conformance.gcloud_model import headers
 from tests.conformance.sdk_session import PYTHON, Sdk, SdkError
 from tests.live import IMAGE, JOBS, PARENT, PROJECT, Answer, LiveServer, pool, python, until
 from tests.shared_server import forget_jobs
-from tests.tuning import TUNING, a_tuning_job, wait_study
+from tests.studies.tuning import TUNING, a_tuning_job, wait_study
 
 RESOURCES = f"{PARENT}/persistentResources"
 MACHINE = "n1-standard-4"

@@ -11,7 +11,7 @@ from tests.conformance.gcloud_model import TRACKS, Gcloud, headers
 from tests.conformance.sdk_session import PYTHON, Sdk, SdkError
 from tests.live import IMAGE, JOBS, LOCATION, PARENT, PROJECT, Answer, LiveServer, pool, python
 from tests.shared_server import forget_jobs
-from tests.tuning import TUNING, a_tuning_job
+from tests.studies.tuning import TUNING, a_tuning_job
 from trainshed.wire.training_pipeline import CUSTOM_TASK
 
 SHARES = """

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conformance.gcloud_model import Gcloud, message, task
 from tests.live import FINAL, LOCATION, PROJECT, LiveServer, until
-from tests.tuning import ACCURACY, PROGRAM, TUNING, X, a_tuning_job, point_of, tune, wait_study
+from tests.studies.tuning import ACCURACY, PROGRAM, TUNING, X, a_tuning_job, point_of, tune, wait_study
 
 Unique = Callable[[str], str]
 SLEEP = "import time; print('begun', flush=True); time.sleep(600)"

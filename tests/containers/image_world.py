@@ -7,9 +7,9 @@ import tarfile
 import uuid
 from collections.abc import AsyncIterator
 
-from tests.engine import Podman
+from tests.containers.engine import Podman
+from tests.containers.registry import Registry
 from tests.live import PATIENCE
-from tests.registry import Registry
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.image_calls import RegistryTimeouts
 from trainshed.backends.container.images import EngineImages

@@ -9,10 +9,10 @@ from textwrap import indent
 import pytest
 
 from tests.acceptance.test_training_operators import DRIVER, JOB_SET, WORKER
-from tests.engine import Podman
-from tests.engine_images import BASE
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
+from tests.containers.registry import Registry
 from tests.live import IMAGE, LiveServer
-from tests.registry import Registry
 from tests.shell import Shell
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(400)]

@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.engine import Podman
-from tests.engine_images import BASE
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
 from tests.live import PATIENCE, PROJECT, LiveServer, python, until
 from tests.packages import files, sdist, wheel
 

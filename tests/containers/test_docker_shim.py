@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import Podman, an_engine
-from tests.engine_images import BASE
+from tests.containers.engine import Podman, an_engine
+from tests.containers.engine_images import BASE
+from tests.containers.registry import Registry
 from tests.live import PATIENCE, PROJECT, LiveServer
-from tests.registry import Registry
 
 pytestmark = pytest.mark.containers
 

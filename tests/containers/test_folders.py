@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
 from tests.containers.test_reach import ALONE, boxed, ended, ordinary
-from tests.engine import Podman
-from tests.engine_images import BASE
 from tests.live import IMAGE, LiveServer, pool, python, until
 from tests.shell import Shell
 from tests.weed import weed_on_path

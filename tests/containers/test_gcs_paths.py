@@ -8,8 +8,8 @@ import pytest
 
 from tests.acceptance import test_gcs_paths as of_processes
 from tests.acceptance import test_gcs_unannounced as unannounced
-from tests.engine import Podman
-from tests.engine_images import BASE
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
 from tests.live import IMAGE, JOBS, LiveServer
 
 pytestmark = pytest.mark.containers

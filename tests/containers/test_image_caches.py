@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import Podman
-from tests.engine_images import BASE
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
+from tests.containers.registry import Registry
+from tests.containers.slow_registry import slow_way
 from tests.live import PARENT, PATIENCE, PROJECT, LiveServer
-from tests.registry import Registry
 from tests.shell import Shell
-from tests.slow_registry import slow_way
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.image_ledger import ImageLedger
 from trainshed.backends.container.images import EngineImages

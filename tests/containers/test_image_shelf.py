@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
 from tests.containers.image_world import World, all_of, context, pieces
-from tests.engine import Podman
-from tests.engine_images import BASE
-from tests.registry import Registry
+from tests.containers.registry import Registry
 from trainshed.core.errors import Conflict, Invalid, NotFound, Unavailable
 from trainshed.core.supplies.image import BuildRecipe
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
 from tests.containers.image_world import MIB, World, all_of, context, settled
-from tests.engine import Podman
-from tests.engine_images import BASE
+from tests.containers.registry import Registry, a_registry
+from tests.containers.slow_registry import SlowRegistry
 from tests.live import PATIENCE
-from tests.registry import Registry, a_registry
-from tests.slow_registry import SlowRegistry
 from trainshed.backends.machine.registry_auth import RegistryAuth
 from trainshed.core.errors import Forbidden, NotFound, NotYet
 from trainshed.core.jobs.readiness import Readiness, ReadinessState

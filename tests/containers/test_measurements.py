@@ -9,8 +9,8 @@ import pytest
 
 from tests.acceptance.test_measurements import HYPERTUNE
 from tests.acceptance.test_submit import Person
-from tests.engine import Podman
-from tests.engine_images import BASE
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
 from tests.event_bytes import event_file
 from tests.live import LiveServer
 from trainshed import report

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine import Podman
+from tests.containers.engine import Podman
 from tests.live import PROJECT, LiveServer
 from tests.mpi import NEEDS_MPI, image_folder, mpi_job, ranks
 from tests.shell import Shell

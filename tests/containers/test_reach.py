@@ -10,8 +10,8 @@ import pytest
 
 from tests.acceptance.test_gcs_paths import BUCKET, a_bucket, make_bucket
 from tests.acceptance.test_secrets import files_with_value
-from tests.engine import Podman
-from tests.engine_images import BASE
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
 from tests.live import LiveServer, python, until
 
 pytestmark = pytest.mark.containers

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
 from tests.contracts.backend_bench import Bench, benched, until
 from tests.contracts.test_container_backend import ContainerWorld
-from tests.engine import Podman
-from tests.engine_images import BASE
 from trainshed.backends.machine.process_group import ProcessCeiling
 from trainshed.core.jobs.launch import Launch
 from trainshed.core.jobs.replica import Exit, Observation, Sight

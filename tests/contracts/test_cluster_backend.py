@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster
+from tests.containers.engine_images import BASE
+from tests.containers.gated_registry import Gate, GatedRegistry
 from tests.contracts.backend import BackendContract
 from tests.contracts.backend_bench import Bench, Programs, benched, until
 from tests.contracts.test_process_backend import ShellPrograms
-from tests.engine_images import BASE
-from tests.gated_registry import Gate, GatedRegistry
+from tests.kubernetes.cluster import Cluster
 from trainshed.backends.cluster.api import ClusterApi, find_config
 from trainshed.backends.cluster.backend import ClusterBackend
 from trainshed.backends.machine.run_storage import RunStorage

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster
 from tests.contracts.backend_bench import Bench, benched, until
 from tests.contracts.test_cluster_backend import ClusterBench, ClusterWorld
+from tests.kubernetes.cluster import Cluster
 from trainshed.backends.cluster import job_objects, pod_variables
 from trainshed.core.jobs.launch import Launch
 from trainshed.core.jobs.replica import Exit

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster
 from tests.contracts.backend_bench import Bench, benched
 from tests.contracts.test_cluster_backend import ClusterBench, ClusterWorld
 from tests.contracts.test_cluster_views import PodWorld
 from tests.contracts.test_pod_tunnel import ECHOES, Echoes, echoes
+from tests.kubernetes.cluster import Cluster
 from trainshed.backends.cluster import pod_connection
 from trainshed.backends.cluster.api import ClusterApi, find_config
 from trainshed.backends.cluster.backend import ClusterBackend

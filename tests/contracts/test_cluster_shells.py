@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster
 from tests.contracts import shells as contract
 from tests.contracts.backend_bench import Bench, benched, until
 from tests.contracts.shells import MARKED, ShellsContract, all_of, sees
 from tests.contracts.test_cluster_backend import ClusterBench, ClusterWorld, OnCluster
+from tests.kubernetes.cluster import Cluster
 from trainshed.backends.cluster import pod_connection
 
 pytestmark = pytest.mark.cluster

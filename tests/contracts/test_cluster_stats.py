@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from tests.cluster import Cluster
 from tests.contracts.backend_bench import Bench
 from tests.contracts.stats import StatsContract
 from tests.contracts.test_cluster_backend import ClusterWorld, OnCluster
 from tests.contracts.test_container_stats import BURN, HOLD, WRITE, python
+from tests.kubernetes.cluster import Cluster
 from trainshed.backends.cluster.node_stats import ClusterNodeStats
 from trainshed.core.metrics import Usage
 from trainshed.core.names import RunKey

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster
+from tests.containers.engine_images import BASE
 from tests.contracts.views import ViewsContract, ViewWorld
-from tests.engine_images import BASE
+from tests.kubernetes.cluster import Cluster
 from trainshed.backends.cluster.api import ClusterApi, find_config
 from trainshed.backends.cluster.backend import ClusterBackend
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
+from tests.containers.gated_registry import Gate, GatedRegistry
 from tests.contracts.backend import BackendContract, WritesHere
 from tests.contracts.backend_bench import Programs, until
 from tests.contracts.test_process_backend import ShellPrograms
-from tests.engine import Podman
-from tests.engine_images import BASE
-from tests.gated_registry import Gate, GatedRegistry
 from trainshed.backends.container.backend import ContainerBackend
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.engine import Engine

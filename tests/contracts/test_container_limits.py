@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.containers.engine import Podman, an_engine
 from tests.contracts.backend_bench import Bench, until
 from tests.contracts.container_backend import MIB, ContainerContract, a_bench, of_gang, run
 from tests.contracts.limits import LimitsContract, sharing
-from tests.engine import Podman, an_engine
 from trainshed.backends.container.network import NetworkIsolation
 from trainshed.core.jobs.replica import Exit
 

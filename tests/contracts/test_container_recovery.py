@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
 from tests.contracts.backend_bench import Bench, until
 from tests.contracts.container_backend import a_bench, world_of
-from tests.engine import Podman
-from tests.engine_images import BASE
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.mount_preparer import EngineVolumes

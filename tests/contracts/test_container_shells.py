@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.containers.engine import Podman
 from tests.contracts.backend_bench import Bench, World, benched, until
 from tests.contracts.shells import MARKED, ShellsContract, all_of, sees
 from tests.contracts.test_container_backend import ContainerWorld
-from tests.engine import Podman
 from trainshed.core.shell_port import Screen, Shells
 
 pytestmark = pytest.mark.containers

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.containers.engine import Podman
 from tests.contracts.backend_bench import Bench, Words, World, benched
 from tests.contracts.stacks import StacksContract
 from tests.contracts.stats import StatsContract
 from tests.contracts.test_container_backend import ContainerWorld
-from tests.engine import Podman
 from trainshed.backends.machine import spy
 from trainshed.core.jobs.launch import Launch
 from trainshed.core.metrics import Usage

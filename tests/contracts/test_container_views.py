@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
 from tests.contracts.views import ViewsContract, ViewWorld
-from tests.engine import Podman
-from tests.engine_images import BASE
 from trainshed.backends.container.backend import ContainerBackend
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.images import EngineImages

@@ -6,12 +6,12 @@ which our init writes into a file, and what becomes of the files of a view, once
 
 import pytest
 
+from tests.containers.docker import Docker, docker
 from tests.contracts import test_container_backend as backend
 from tests.contracts import test_container_shells as shells
 from tests.contracts import test_container_views as views
 from tests.contracts.container_backend import ContainerContract
 from tests.contracts.test_container_views import ordinary
-from tests.docker import Docker, docker
 
 __all__ = ["docker", "ordinary"]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests import live
+from tests.containers.engine import Podman
+from tests.containers.engine_images import BASE
 from tests.contracts.backend_bench import Bench, until
 from tests.contracts.container_backend import CALL, LISTEN, a_bench, of_gang, python, world_of
-from tests.engine import Podman
-from tests.engine_images import BASE
 from tests.live import LiveServer
 from trainshed.backends.container import network_pool
 from trainshed.backends.container.containers import EngineContainers

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.small_registry import TOKEN, SmallRegistry, a_small_registry, digest
+from tests.containers.small_registry import TOKEN, SmallRegistry, a_small_registry, digest
 from trainshed.backends.cluster.registry import RegistryClient, RegistryFault, RegistryImage
 from trainshed.backends.cluster.registry_token import Challenge, read_challenge
 from trainshed.backends.machine.registry_auth import Credentials

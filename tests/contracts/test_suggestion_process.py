@@ -11,7 +11,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from tests.suggestions import MIXED, SMALL, random_trials, request_of
+from tests.studies.suggestions import MIXED, SMALL, random_trials, request_of
 from trainshed.core.errors import Invalid, Unavailable
 from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace
 from trainshed.core.tuning.suggestion_port import Algorithm, NoiseLevel, TrialResult, point_key

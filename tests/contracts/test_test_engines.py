@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import ROOT, Podman, an_engine
-from tests.engine_guard import boxed, mounted
-from tests.engine_images import BASE
+from tests.containers.engine import ROOT, Podman, an_engine
+from tests.containers.engine_guard import boxed, mounted
+from tests.containers.engine_images import BASE
+from tests.containers.registry import Registry, a_registry
 from tests.live import bearing, until
-from tests.registry import Registry, a_registry
 
 pytestmark = pytest.mark.containers
 
 HELD = f"""
 import os, time
-from tests.engine import an_engine
+from tests.containers.engine import an_engine
 with an_engine() as engine:
     engine.run("network", "create", "held")
     engine.run("run", "-d", "--network", "held", "{BASE}", "sleep", "1000")

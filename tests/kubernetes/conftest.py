@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import Cluster
+from tests.kubernetes.cluster import Cluster
 from tests.live import LiveServer
 
 

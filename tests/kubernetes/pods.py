@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.cluster import Cluster, wait_for
+from tests.kubernetes.cluster import Cluster, wait_for
 
 ENDED = ("Succeeded", "Failed")
 

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.cluster import Cluster
+from tests.kubernetes.cluster import Cluster
 
 _SHOWN, _REAL = "scheduling.k8s.io/v1beta1", "scheduling.test.trainshed.dev/v1beta1"
 REAL_GROUP = _REAL.partition("/")[0]

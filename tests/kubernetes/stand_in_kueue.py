@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from scripts.cluster_parts.processes import running
-from tests.cluster import Cluster, wait_for
+from tests.kubernetes.cluster import Cluster, wait_for
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PODS = "/api/v1/namespaces/default/pods"

@@ -12,9 +12,9 @@ import pytest
 
 from scripts.cluster_parts import groups, network, processes
 from scripts.cluster_parts.place import Programs, cache_folder
-from tests.cluster import SCRIPT, Cluster, a_cluster_apart, command, wait_for
-from tests.engine_images import on_disk
+from tests.containers.engine_images import on_disk
 from tests.kubernetes import pods
+from tests.kubernetes.cluster import SCRIPT, Cluster, a_cluster_apart, command, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
-from tests.installed_server import TOKEN, InstalledServer, installed
+from tests.kubernetes.cluster import Cluster, wait_for
+from tests.kubernetes.installed_server import TOKEN, InstalledServer, installed
 from trainshed.backends.cluster.rights import RIGHTS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
 from tests.contracts.postgres import HOW_TO_GET_IT, programs
-from tests.installed_server import InstalledServer, installed
-from tests.postgres_image import PASSWORD, pack_postgres
+from tests.kubernetes.cluster import Cluster, wait_for
+from tests.kubernetes.installed_server import InstalledServer, installed
+from tests.kubernetes.postgres_image import PASSWORD, pack_postgres
 
 pytestmark = [
     pytest.mark.cluster,

@@ -20,7 +20,7 @@ from tests.acceptance.test_gcs_paths import (
     put,
     said,
 )
-from tests.cluster import Cluster, wait_for
+from tests.kubernetes.cluster import Cluster, wait_for
 from tests.kubernetes.test_jobs import is_gone, pod_of
 from tests.live import JOBS, LiveServer
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, a_cluster_apart, wait_for
 from tests.containers.test_apply import without_nfs
+from tests.kubernetes.cluster import Cluster, a_cluster_apart, wait_for
 from tests.kubernetes.test_image_caches import PRINTED, TRAINER, load_trainer
 from tests.live import PARENT, LiveServer
 from tests.shell import Shell

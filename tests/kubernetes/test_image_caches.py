@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from scripts.cluster_parts.image import BASE_PATH, pack, pack_base
-from tests.cluster import Cluster, wait_for
-from tests.gated_registry import Gate, GatedRegistry
+from tests.containers.gated_registry import Gate, GatedRegistry
+from tests.kubernetes.cluster import Cluster, wait_for
 from tests.live import PARENT, PROJECT, LiveServer
 from tests.shell import Shell
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.acceptance.test_shell import on_a_terminal, shell, typed
-from tests.cluster import wait_for
+from tests.kubernetes.cluster import wait_for
 from tests.kubernetes.test_jobs import lines, submit
 from tests.live import LiveServer
 

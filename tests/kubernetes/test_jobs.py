@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
+from tests.kubernetes.cluster import Cluster, wait_for
 from tests.live import LiveServer
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]

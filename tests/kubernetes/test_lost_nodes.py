@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, a_cluster_apart, wait_for
 from tests.kubernetes import pods
+from tests.kubernetes.cluster import Cluster, a_cluster_apart, wait_for
 from tests.kubernetes.test_jobs import ENDS_IN_ITS_SECOND_RUN, is_gone, lines, pod_of, submit
 from tests.live import PARENT, LiveServer
 

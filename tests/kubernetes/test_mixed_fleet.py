@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
+from tests.kubernetes.cluster import Cluster, wait_for
 from tests.kubernetes.test_jobs import COUNTS, MEETS_ALL, WAITS, is_gone, lines, objects, submit
 from tests.live import PARENT, LiveServer, python
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
+from tests.kubernetes.cluster import Cluster, wait_for
 from tests.live import LiveServer
 from tests.mpi import NEEDS_MPI, image_archive, mpi_job, ranks
 

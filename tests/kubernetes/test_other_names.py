@@ -6,7 +6,7 @@ from textwrap import indent
 import pytest
 
 from tests.acceptance.test_training_operators import DRIVER, JOB_SET, WORKER
-from tests.cluster import Cluster
+from tests.kubernetes.cluster import Cluster
 from tests.live import LiveServer
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster
+from tests.containers.pushed_image import push_teller
+from tests.kubernetes.cluster import Cluster
 from tests.live import LiveServer
-from tests.pushed_image import push_teller
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 

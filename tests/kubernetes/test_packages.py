@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
 from tests.containers.test_derived import QUIET, SDIST, WHEEL, bring, ended, trainshed
+from tests.kubernetes.cluster import Cluster, wait_for
 from tests.live import LiveServer, python
 from tests.packages import files, sdist, wheel
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
+from tests.kubernetes.cluster import Cluster, wait_for
 from tests.kubernetes.renaming_proxy import REAL_GROUP, RenamingProxy
 from tests.kubernetes.stand_in_kueue import DEFINITIONS, define
 from tests.kubernetes.test_jobs import ENDS_IN_ITS_SECOND_RUN, is_gone, lines, submit

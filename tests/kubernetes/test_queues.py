@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, a_cluster_apart, wait_for
+from tests.kubernetes.cluster import Cluster, a_cluster_apart, wait_for
 from tests.kubernetes.stand_in_kueue import StandInKueue
 from tests.kubernetes.test_jobs import ENDS_IN_ITS_SECOND_RUN, WAITS, is_gone, lines, objects
 from tests.kubernetes.test_reasons import waits

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.acceptance.test_gcs_paths import BUCKET, a_bucket
-from tests.cluster import Cluster, wait_for
 from tests.containers.test_reach import ASK, NAMED, PUT
+from tests.kubernetes.cluster import Cluster, wait_for
 from tests.live import LiveServer, python
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, a_cluster_apart, wait_for
+from tests.kubernetes.cluster import Cluster, a_cluster_apart, wait_for
 from tests.kubernetes.test_jobs import WAITS, lines, submit
 from tests.live import LiveServer
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import SCRIPT
+from tests.kubernetes.cluster import SCRIPT
 from tests.live import PATIENCE
 
 CANNOT = 3

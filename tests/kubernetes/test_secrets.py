@@ -8,8 +8,8 @@ import pytest
 
 from tests.acceptance.test_gcs_paths import BUCKET, make_bucket
 from tests.acceptance.test_secrets import VALUE, files_with_value
-from tests.cluster import Cluster, wait_for
 from tests.containers.test_reach import ASK
+from tests.kubernetes.cluster import Cluster, wait_for
 from tests.kubernetes.test_jobs import is_gone, lines, objects, submit
 from tests.live import FINAL, LiveServer
 

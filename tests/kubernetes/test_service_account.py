@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from lightkube.config.kubeconfig import KubeConfig
 
-from tests.cluster import Cluster, wait_for
+from tests.kubernetes.cluster import Cluster, wait_for
 from trainshed.backends.cluster.api import ApiFault, ClusterApi, find_config
 from trainshed.core.errors import Unavailable
 

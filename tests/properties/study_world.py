@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from tests.builders import T0
-from tests.study_builders import job_of, report
+from tests.studies.study_builders import job_of, report
 from trainshed.core.jobs.job import Job, JobState
 from trainshed.core.tuning.advance import StudyPlan, TrialFacts, advance
 from trainshed.core.tuning.study import Study, StudyState, Trial, TrialState, next_number

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.builders import seconds
 from tests.properties.effort import PROPERTY
 from tests.properties.study_world import StudyWorld
-from tests.study_builders import a_study
+from tests.studies.study_builders import a_study
 from trainshed.core.jobs.job import JobState
 from trainshed.core.tuning.advance import advance
 from trainshed.core.tuning.study import RuntimeLimit, Selection, Study, StudyState, StudyStopping

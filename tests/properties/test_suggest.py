@@ -5,7 +5,7 @@ same.
 from hypothesis import given, settings
 
 from tests.properties.effort import PROPERTY
-from tests.suggestions import requests, spaces
+from tests.studies.suggestions import requests, spaces
 from trainshed.core.tuning import grid
 from trainshed.core.tuning.search_space import SearchSpace
 from trainshed.core.tuning.suggestion_port import SuggestionRequest, point_key

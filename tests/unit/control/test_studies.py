@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import T0
-from tests.study_builders import a_study, a_trial, job_of, report
+from tests.studies.study_builders import a_study, a_trial, job_of, report
 from trainshed.control.queue import WorkQueue
 from trainshed.control.studies import TRIED_EVERY, StudyLoop
 from trainshed.core.errors import Exhausted, Invalid, Unavailable, Violation

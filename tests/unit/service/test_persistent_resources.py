@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import T0, a_job, a_node, a_pool
-from tests.study_builders import a_study
+from tests.studies.study_builders import a_study
 from trainshed.core.errors import Conflict
 from trainshed.core.jobs.job import Job, JobSpec, Owner, OwnerKind
 from trainshed.core.queue.persistent_resource import PersistentResource

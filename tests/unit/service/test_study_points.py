@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.many_trials import ended_study, keep_studies
+from tests.homes.many_trials import ended_study, keep_studies
 from trainshed.clock import SteadyClock
 from trainshed.core.tuning.pareto import optimal_indexes
 from trainshed.core.tuning.trial_outline import outline

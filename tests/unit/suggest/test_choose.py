@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.suggestions import MIXED, SMALL, finished, loss, random_trials, request_of
+from tests.studies.suggestions import MIXED, SMALL, finished, loss, random_trials, request_of
 from trainshed.core.errors import Invalid
 from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace, TrialPoint
 from trainshed.core.tuning.suggestion_port import Algorithm, NoiseLevel, Objective, TrialResult, point_key

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.suggestions import MIXED
+from tests.studies.suggestions import MIXED
 from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchSpace
 from trainshed.suggest.acquisition import Search, best_rows, log_improvement
 from trainshed.suggest.encoding import Encoding

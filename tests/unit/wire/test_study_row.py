@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.study_builders import a_study
+from tests.studies.study_builders import a_study
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.tuning.study import PARTIAL, StudyState, TrialState
 from trainshed.core.tuning.trial_outline import StudyFigures, TrialOutline

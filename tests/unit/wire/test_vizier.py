@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import T0, at
-from tests.study_builders import a_trial, asked, done
+from tests.studies.study_builders import a_trial, asked, done
 from tests.unit.wire.bodies import any_json, names
 from trainshed.core.errors import Invalid
 from trainshed.core.tuning.measurement import Measurement

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import at, seconds
-from tests.study_builders import (
+from tests.studies.study_builders import (
     a_study,
     a_trial,
     active,

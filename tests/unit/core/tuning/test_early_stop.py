@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.study_builders import a_study, active, done
+from tests.studies.study_builders import a_study, active, done
 from trainshed.core.tuning.early_stop import early_stops, judging_rule
 from trainshed.core.tuning.measurement import Measurement
 from trainshed.core.tuning.stopping import AshaRule, ConvexRule, HyperbandRule, MedianRule

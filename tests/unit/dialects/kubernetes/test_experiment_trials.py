@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.builders import T0, a_job, admitted
-from tests.study_builders import a_study
+from tests.studies.study_builders import a_study
 from tests.unit.dialects.kubernetes import test_job_set, test_mpi_job, test_pytorch_job, test_tf_job
 from tests.unit.dialects.kubernetes import test_manifest as plain
 from tests.unit.dialects.kubernetes import test_train_job as train_job

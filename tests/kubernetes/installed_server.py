@@ -21,8 +21,8 @@ import pytest
 import yaml
 
 from scripts import chart
-from tests.cluster import LONG, Cluster, wait_for
-from tests.server_image import pack_server
+from tests.kubernetes.cluster import LONG, Cluster, wait_for
+from tests.kubernetes.server_image import pack_server
 
 IMAGE = "localhost/trainshed:test"
 USER = 10001  # as the chart has it

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.cluster_parts.network import run as run_words
-from tests.cluster import ROOT, Cluster, started, wait_for
+from tests.kubernetes.cluster import ROOT, Cluster, started, wait_for
 from trainshed.backends.cluster.api import ApiFault, ClusterApi, find_config
 from trainshed.backends.cluster.object_cache import ObjectCache
 from trainshed.backends.cluster.objects import Object
@@ -279,7 +279,7 @@ def fake_nodes(cluster: Cluster, count: int) -> Iterator[None]:
     run_words(*inside, "route", "replace", "local", space, "dev", "lo")
     run_words("ip", "route", "replace", space, "via", addresses.control, "dev", addresses.link)
     within = ["nsenter", f"--net=/run/netns/{addresses.namespace}", "--"]
-    words = [sys.executable, "-m", "tests.fake_kubelet", str(cluster.place.folder), str(count)]
+    words = [sys.executable, "-m", "tests.kubernetes.fake_kubelet", str(cluster.place.folder), str(count)]
     kubelet = subprocess.Popen([*within, *words], cwd=ROOT)
     try:
         wait_for(lambda: _ready(cluster) == count, f"{count} nodes that take pods")

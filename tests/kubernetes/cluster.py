@@ -29,10 +29,10 @@ from scripts.cluster_parts.api import Answer, Api
 from scripts.cluster_parts.image import BASE
 from scripts.cluster_parts.place import Place, Programs, cache_folder, state_folder
 from scripts.cluster_parts.processes import running
-from tests.engine import HOW_TO_GET_IT
+from tests.containers.engine import HOW_TO_GET_IT
 from tests.live import PATIENCE
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "cluster"
 LONG = 5 * PATIENCE  # a start beside all other tests
 GRACE = 8  # seconds until a silent node is not ready, in a cluster apart

@@ -25,11 +25,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine_guard import end_all, engine_made, forget_networks, mounted, second_byte
-from tests.engine_images import BASE, base_store, on_disk
+from tests.containers.engine_guard import end_all, engine_made, forget_networks, mounted, second_byte
+from tests.containers.engine_images import BASE, base_store, on_disk
 from tests.live import PATIENCE
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PLACES = "/usr/local/sbin:/usr/sbin:/sbin:/usr/lib/podman:/usr/libexec/podman"
 PROGRAMS = ("podman", "runc", "conmon", "netavark", "iptables")
 HOW_TO_GET_IT = "get it on Debian or Ubuntu, as root, with: scripts/containers-env"
@@ -170,7 +170,7 @@ class Podman(CommandLine):
         self.registry_ports = registry_ports(slot)
         self.service: subprocess.Popen[bytes] | None = None
         self._guard = subprocess.Popen(
-            [sys.executable, "-m", "tests.engine_guard", str(self.folder), str(slot)],
+            [sys.executable, "-m", "tests.containers.engine_guard", str(self.folder), str(slot)],
             stdin=subprocess.PIPE,
             cwd=ROOT,
             start_new_session=True,

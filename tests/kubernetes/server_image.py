@@ -19,7 +19,7 @@ from scripts.base_image import libraries, placed
 from scripts.cluster_parts.image import BASE_PATH, pack, write_base
 from trainshed.backends.machine.compiled import PREBUILT, prebuild
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "trainshed"
 SITE = "opt/trainshed"
 EXTRAS = ("kubernetes", "postgres")

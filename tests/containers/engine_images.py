@@ -10,10 +10,10 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from tests.engine_guard import unmount
+from tests.containers.engine_guard import unmount
 from tests.live import PATIENCE
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / ".images"
 BASE = "localhost/python:3"  # this machine's Python, shell and core tools: scripts/base_image.py
 

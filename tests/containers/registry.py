@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import HOW_TO_GET_IT, PLACES, Podman
+from tests.containers.engine import HOW_TO_GET_IT, PLACES, Podman
 from tests.live import PATIENCE
 
 CONFIG = """version: 0.1

@@ -1,4 +1,4 @@
-"""The end of an engine of tests, however the test run ends: `python -m tests.engine_guard FOLDER SLOT`.
+"""Ends an engine of tests, however their run ends: `python -m tests.containers.engine_guard FOLDER SLOT`.
 
 It waits on its standard input, which whoever started it holds, and then leaves nothing of the engine in that
 folder: no container, mount, network or file. It may assume that everything the engine started either bears

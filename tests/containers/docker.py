@@ -26,9 +26,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import PLACES, ROOT, CommandLine, answers
-from tests.engine_guard import delete_bridges
-from tests.engine_images import BASE, on_disk
+from tests.containers.engine import PLACES, ROOT, CommandLine, answers
+from tests.containers.engine_guard import delete_bridges
+from tests.containers.engine_images import BASE, on_disk
 from tests.live import PATIENCE
 
 PROGRAMS = ("dockerd", "docker", "containerd", "runc", "unshare", "iptables")
