@@ -12,10 +12,11 @@ from tests.live import LiveServer
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
 MEETS_ALL = """
-import json, os, socket
+import json, os, socket, time
 spec = json.loads(os.environ["CLUSTER_SPEC"])
 hosts = [place.partition(":")[0] for places in spec["cluster"].values() for place in places]
 print(socket.gethostname(), len({socket.gethostbyname(host) for host in hosts}), flush=True)
+time.sleep(5)  # the name of a pod that has ended leads nowhere, and others may begin later
 """
 COUNTS = "import time\nfor number in range(40): print(number, flush=True); time.sleep(0.25)"
 WAITS = "import time; print('ready', flush=True); time.sleep(600)"
