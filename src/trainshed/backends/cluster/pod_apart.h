@@ -26,11 +26,11 @@ static int look_at_probe(void) {
     int error = 0;
     socklen_t size = sizeof error;
     if (probe < 0) {
-        if (now() - probed_at < PROBE_AGAIN) return EINPROGRESS;
-        probed_at = now();
+        if (steady_now() - probed_at < PROBE_AGAIN) return EINPROGRESS;
+        probed_at = steady_now();
         return open_probe();
     }
-    if (poll(&wait, 1, 0) == 0) return now() - probed_at > UNREACHED ? ETIMEDOUT : EINPROGRESS;
+    if (poll(&wait, 1, 0) == 0) return steady_now() - probed_at > UNREACHED ? ETIMEDOUT : EINPROGRESS;
     getsockopt(probe, SOL_SOCKET, SO_ERROR, &error, &size);
     return error;
 }
@@ -38,11 +38,11 @@ static int look_at_probe(void) {
 /* 1: it is kept apart; 0: not known yet; -1: it is not, and will not be. */
 static int look_apart(void) {
     if (is_apart) return 1;
-    if (!probed_since) probed_since = now();
+    if (!probed_since) probed_since = steady_now();
     int error = look_at_probe();
     if (error == EINPROGRESS) return 0;
     if (probe >= 0) close(probe);
     probe = -1;
     is_apart = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == EACCES || error == EPERM;
-    return is_apart ? 1 : now() - probed_since > EXPOSED_FOR ? -1 : 0;
+    return is_apart ? 1 : steady_now() - probed_since > EXPOSED_FOR ? -1 : 0;
 }

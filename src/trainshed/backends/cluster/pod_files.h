@@ -235,10 +235,10 @@ static void answer_list(const unsigned char *words_of_list, const char *names_of
     int waits = words_of_list[8];
     unsigned char hash[8];
     for (;;) {
-        long long began = now();
+        long long began = steady_now();
         uint64_t seen = look(names_of_roots);
         if (seen != known) break;
-        long long pause = (now() - began) / 1000000 * PATIENCE_FACTOR;
+        long long pause = (steady_now() - began) / 1000000 * PATIENCE_FACTOR;
         struct pollfd wait = {.fd = exchange.connection, .events = POLLIN};
         flush();
         pause = pause < LEAST_WAIT ? LEAST_WAIT : pause > MOST_WAIT ? MOST_WAIT : pause;

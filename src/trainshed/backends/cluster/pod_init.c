@@ -56,6 +56,10 @@
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+
+/* For all that waits: nobody sets this clock, as the one of records is set. */
+static long long steady_now(void) { return clock_of(CLOCK_MONOTONIC); }
+
 #include "pod_apart.h"
 #include "pod_hosts.h"
 #include "pod_tunnel.h"
@@ -256,15 +260,15 @@ static void look_at_names(void) {
         int number = answer[0] << 8 | answer[1];
         if (number < named && (answer[3] & 15) == 0 && (answer[6] || answer[7])) known[number] = 1;
     }
-    int is_time = now() - asked_at > ASK_AGAIN;
+    int is_time = steady_now() - asked_at > ASK_AGAIN;
     for (int number = 0; number < named; number++) {
         if (known[number]) continue;
         missing++;
         if (is_time) ask_for(number, likely);
         if (is_time && asked_at) ask_for(number, likely == IPV4_RECORD ? IPV6_RECORD : IPV4_RECORD);
     }
-    if (is_time) asked_at = now();
-    if (!missing || now() - named_since > GIVE_UP) begin();
+    if (is_time) asked_at = steady_now();
+    if (!missing || steady_now() - named_since > GIVE_UP) begin();
 }
 
 static void note_counts(void) {
@@ -382,7 +386,7 @@ static void obey(const char *word) {
     if (strcmp(word, "go") == 0 || strcmp(word, "hosts") == 0) write_hosts();
     if (strcmp(word, "go") == 0 && !is_to_begin) {
         is_to_begin = 1;
-        named_since = now();
+        named_since = steady_now();
     }
     if (strcmp(word, "term") == 0) ask();
     if (strcmp(word, "kill") == 0) {
@@ -507,7 +511,7 @@ static void turn(int signals, const char *token, int milliseconds) {
     while (read(signals, &signal_told, sizeof signal_told) == sizeof signal_told)
         if (signal_told.ssi_signo == SIGTERM) {
             ask();
-            if (!kill_at) kill_at = now() + grace;
+            if (!kill_at) kill_at = steady_now() + grace;
         }
     reap();
     tunnel_turn(wait + 7 + NEWCOMERS);
@@ -554,7 +558,7 @@ int main(int count, char **arguments) {
     words = arguments + 4;
     if (strcmp(words[0], "--begin") == 0) {
         is_to_begin = 1;
-        named_since = now();
+        named_since = steady_now();
         words++;
     }
     if (words[0] && strcmp(words[0], "--hold") == 0) {
@@ -572,8 +576,8 @@ int main(int count, char **arguments) {
         words++;
     }
     if (!words[0]) return 2;
-    while (!(state == WAITING && asked) && !(state == ENDED && until && now() > until)) {
-        if (state == ENDED && !until) until = now() + atoll(arguments[2]) * 1000000000LL;
+    while (!(state == WAITING && asked) && !(state == ENDED && until && steady_now() > until)) {
+        if (state == ENDED && !until) until = steady_now() + atoll(arguments[2]) * 1000000000LL;
         int more = send_output(0) | send_output(1);
         if (!more) send_record();
         more |= show_output(0) | show_output(1);
@@ -581,7 +585,7 @@ int main(int count, char **arguments) {
         if (apart < 0) give_up_exposed();
         if (is_to_begin && state == WAITING && !asked && apart) look_at_names();
         int is_watched = state == ENDED || (state == RUNNING && kill_at);
-        if (state == RUNNING && kill_at && now() > kill_at) kill(-1, SIGKILL);
+        if (state == RUNNING && kill_at && steady_now() > kill_at) kill(-1, SIGKILL);
         turn(signals, token, more ? 0 : is_watched ? 1000 : is_to_begin && state == WAITING ? 50 : -1);
     }
     return state == ENDED ? shell_status(status) : BROKEN;

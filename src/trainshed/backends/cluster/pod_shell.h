@@ -159,12 +159,12 @@ static void end_family(void) {
 
 static void hang_up_program(void) {
     struct timespec pause = {0, 5000000L};
-    long long until = now() + HANGING_UP;
+    long long until = steady_now() + HANGING_UP;
     close(shell.in); /* a terminal tells its session so */
     if (shell.out != shell.in) close(shell.out);
     shell.in = shell.out = -1;
     kill(-shell.program, SIGHUP);
-    while (!shell.is_over && reap_family() && now() < until) nanosleep(&pause, NULL);
+    while (!shell.is_over && reap_family() && steady_now() < until) nanosleep(&pause, NULL);
 }
 
 /* The frames of the server */

@@ -130,13 +130,11 @@ static void name_gpus(FILE *answer, int source) {
 
 static void name_use(FILE *answer) {
     struct use use = use_of_processes();
-    struct timespec t;
     long long cpu = cpu_of_group(), memory = memory_of_group();
-    clock_gettime(CLOCK_MONOTONIC, &t);
     if (cpu < 0) cpu = (long long)(use.ticks * (1000000000ULL / (unsigned long long)sysconf(_SC_CLK_TCK)));
     if (memory < 0) memory = (long long)(use.own + use.shared);
     fprintf(answer, "at %lld\ncpu %lld\nmemory %lld\ndisk %llu %llu\nprocesses %d %d\n",
-            (long long)t.tv_sec * 1000000000LL + t.tv_nsec, cpu, memory, use.read, use.written, use.count, use.threads);
+            steady_now(), cpu, memory, use.read, use.written, use.count, use.threads);
 }
 
 static void serve_stats(int connection, const char *rest) {

@@ -140,7 +140,7 @@ static struct tunnel *idle_tunnel(void) {
 static void ask_tunnel(struct tunnel *tunnel, int caller, int port) {
     char head[16];
     int length = snprintf(head, sizeof head, "%d\n", port);
-    tunnel->caller = caller, tunnel->port = port, tunnel->asked_at = now();
+    tunnel->caller = caller, tunnel->port = port, tunnel->asked_at = steady_now();
     if (send(tunnel->fd, head, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL) != length) close_tunnel(tunnel);
 }
 
@@ -173,7 +173,7 @@ static void tunnel_turn(const struct pollfd *wait) {
                 hand_over(tunnel);
             else
                 close_tunnel(tunnel);
-        } else if (tunnel->caller >= 0 && now() - tunnel->asked_at > UNANSWERED) {
+        } else if (tunnel->caller >= 0 && steady_now() - tunnel->asked_at > UNANSWERED) {
             close_tunnel(tunnel);
         }
     }

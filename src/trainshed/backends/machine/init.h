@@ -17,11 +17,13 @@
 
 #define PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-static long long now(void) {
+static long long clock_of(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
+    clock_gettime(clock, &t);
     return (long long)t.tv_sec * 1000000000LL + t.tv_nsec;
 }
+
+static long long now(void) { return clock_of(CLOCK_REALTIME); }
 
 static ssize_t slurp(const char *path, char *into, size_t size) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
