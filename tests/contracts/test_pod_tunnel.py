@@ -57,10 +57,12 @@ class Echoes:
         return await asyncio.open_connection(*self.server.sockets[0].getsockname())
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while piece := await reader.read(MIB):
-            writer.write(piece)
-            await writer.drain()
-        writer.close()
+        try:
+            while piece := await reader.read(MIB):
+                writer.write(piece)
+                await writer.drain()
+        finally:  # also where the test ends meanwhile
+            writer.close()
 
 
 @pytest.fixture
