@@ -31,7 +31,7 @@ from trainshed.api.call import (
     TextAnswer,
     Trace,
 )
-from trainshed.api.ending import ServerEnd, ServerEnds
+from trainshed.api.ending import Ending, ServerEnds
 from trainshed.api.lasting import RightsEnded
 from trainshed.api.packing import packed
 from trainshed.api.request_gate import AdmittedRequest, RequestGate, request_target
@@ -52,14 +52,14 @@ ForeignCheck = Callable[[Mapping[str, str], bool], str | None]
 
 
 def make_app(
-    methods: tuple[Method, ...], gate: RequestGate, foreign: ForeignCheck, end: ServerEnd | None = None
+    methods: tuple[Method, ...], gate: RequestGate, foreign: ForeignCheck, end: Ending | None = None
 ) -> ASGIApp:
     """`end` is told when the server stops; None: nobody tells it."""
-    return _App([Route(m) for m in methods], gate, foreign, end or ServerEnd())
+    return _App([Route(m) for m in methods], gate, foreign, end or Ending(ServerEnds))
 
 
 class _App:
-    def __init__(self, routes: list[Route], gate: RequestGate, foreign: ForeignCheck, end: ServerEnd) -> None:
+    def __init__(self, routes: list[Route], gate: RequestGate, foreign: ForeignCheck, end: Ending) -> None:
         self.routes = tuple(routes)
         self._by_verb: dict[str, list[Route]] = {}
         for route in routes:

@@ -1,61 +1,74 @@
-"""Ends what would go on as long as the server does, when that begins to stop: streams, and calls that wait.
+"""Gives up what would go on when that has ended on which it stands: streams, and calls that wait.
 
-`api/app.py` puts streams and reading calls through it; `serving/serve.py` begins the end. So nobody has to
-break them off after a grace. Uploads, downloads and what changes something have that grace, to be whole.
+`api/lasting.py` has an `Ending` for the rights of each call. `api/app.py` has one for the server, which
+`serving/serve.py` begins, so that nobody has to break streams and reading calls off after a grace. Uploads,
+downloads and what changes something have that grace, to be whole.
 """
 
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from contextlib import AbstractContextManager
 
-from trainshed.core.errors import Unavailable
+from trainshed.core.errors import TrainshedError, Unavailable
 
 
 class ServerEnds(Unavailable):
-    """The server stops while a call waits for something."""
-
-    def __init__(self) -> None:
-        super().__init__("The server is ending; ask again when it is back.")
+    """The server is ending; ask again when it is back."""
 
 
-class ServerEnd:
-    def __init__(self) -> None:
-        self._has_begun = False
+class Ending:
+    """`kind` is raised where something is given up."""
+
+    def __init__(self, kind: type[TrainshedError]) -> None:
+        self.has_begun = False
+        self._kind, self._message = kind, ""
         self._waiting: set[asyncio.Task[object]] = set()
 
-    def begin(self) -> None:
-        self._has_begun = True
+    def begin(self, message: str = "") -> None:
+        """`message`: of the errors; empty: what their kind says."""
+        self.has_begun, self._message = True, message
         for task in self._waiting:
             task.cancel()
 
     @contextlib.contextmanager
     def waiting(self) -> Generator[None]:
-        """What waits in the context is given up once the server ends. Raises ServerEnds."""
-        if self._has_begun:
-            raise ServerEnds
+        """What waits in the context is given up once the end has begun."""
+        if self.has_begun:
+            raise self._kind(self._message)
         task = asyncio.current_task()
         assert task is not None
+        before = task.cancelling()
         self._waiting.add(task)
         try:
             yield
         except asyncio.CancelledError:
-            if not self._has_begun:  # others cancelled it
+            if not self.has_begun or task.cancelling() > before + 1:  # others cancelled it, too
                 raise
-            task.uncancel()
-            raise ServerEnds from None
         finally:
             self._waiting.discard(task)
+            if self.has_begun:
+                task.uncancel()
+        if self.has_begun:
+            raise self._kind(self._message)
 
-    async def chunks(self, source: AsyncIterator[bytes], *, shows_end: bool) -> AsyncGenerator[bytes]:
-        """The same stream, until the server ends. ServerEnds then, where it would look whole."""
+    async def chunks(
+        self,
+        source: AsyncIterator[bytes],
+        *,
+        shows_end: bool,
+        during: AbstractContextManager[None] | None = None,
+    ) -> AsyncGenerator[bytes]:
+        """The same stream, until the end. It raises then where it would look whole."""
         try:
-            while True:
-                with self.waiting():
-                    data = await anext(source, None)
-                if data is None:
-                    return
-                yield data
-        except ServerEnds:
+            with during or contextlib.nullcontext():
+                while True:
+                    with self.waiting():
+                        data = await anext(source, None)
+                    if data is None:
+                        return
+                    yield data
+        except self._kind:
             if not shows_end:
                 raise
         finally:

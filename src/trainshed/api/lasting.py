@@ -5,12 +5,12 @@ again when somebody changes the directory or signs out, and when the token expir
 belongs to jobs, to nobody and to who has the server's own token does not come here.
 """
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
+from trainshed.api.ending import Ending
 from trainshed.core.accounts.permission import Permission, Principal, Resource, allowed
 from trainshed.core.errors import Forbidden, TrainshedError
 from trainshed.core.ports import PresentRights
@@ -40,9 +40,7 @@ class LastingRights:
 
     def __init__(self, rights: PresentRights, principal: Principal, needs: Sequence[Need]) -> None:
         self._rights, self._principal, self._needs = rights, principal, needs
-        self._ended: RightsEnded | None = None
-        self._waiting: asyncio.Task[object] | None = None
-        self._is_cut = False  # the waiting task was cancelled by us
+        self._ending = Ending(RightsEnded)
 
     @contextlib.contextmanager
     def watched(self) -> Generator[None]:
@@ -51,46 +49,16 @@ class LastingRights:
             self._look()
             yield
 
-    @contextlib.contextmanager
-    def waiting(self) -> Generator[None]:
+    def waiting(self) -> AbstractContextManager[None]:
         """What waits in the context is given up once the rights have ended. Raises RightsEnded."""
-        if self._ended is not None:
-            raise self._ended
-        task = self._waiting = asyncio.current_task()
-        assert task is not None
-        before = task.cancelling()
-        try:
-            yield
-        except asyncio.CancelledError:
-            if not self._is_cut or task.cancelling() > before + 1:  # others cancelled it, too
-                raise
-        finally:
-            self._waiting = None
-            if self._is_cut:
-                self._is_cut = False
-                task.uncancel()
-        if self._ended is not None:
-            raise self._ended
+        return self._ending.waiting()
 
-    async def chunks(self, source: AsyncIterator[bytes], *, shows_end: bool = False) -> AsyncGenerator[bytes]:
+    def chunks(self, source: AsyncIterator[bytes], *, shows_end: bool = False) -> AsyncGenerator[bytes]:
         """The same stream, as long as the rights last. RightsEnded then, where it would look whole."""
-        try:
-            with self.watched():
-                while True:
-                    with self.waiting():
-                        data = await anext(source, None)
-                    if data is None:
-                        return
-                    yield data
-        except RightsEnded:
-            if not shows_end:
-                raise
-        finally:
-            if isinstance(source, AsyncGenerator):
-                await source.aclose()
+        return self._ending.chunks(source, shows_end=shows_end, during=self.watched())
 
     def _look(self) -> None:
-        if self._ended is not None:
+        if self._ending.has_begun:
             return
         try:
             present = self._rights.of(self._principal)
@@ -99,7 +67,4 @@ class LastingRights:
         except TrainshedError as error:
             reason = error.message
         if reason:
-            self._ended = RightsEnded(reason)
-            if self._waiting is not None:
-                self._is_cut = True
-                self._waiting.cancel()
+            self._ending.begin(reason)

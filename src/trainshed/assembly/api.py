@@ -16,7 +16,7 @@ from trainshed.api.code import CodeHandlers
 from trainshed.api.console import ConsoleHandlers
 from trainshed.api.costs import CostHandlers
 from trainshed.api.custom_jobs import CustomJobHandlers
-from trainshed.api.ending import ServerEnd
+from trainshed.api.ending import Ending, ServerEnds
 from trainshed.api.google_hosts import GoogleHosts
 from trainshed.api.google_tokens import GoogleTokens
 from trainshed.api.graphs import GraphHandlers
@@ -84,7 +84,7 @@ class HttpApi:
     app: ASGIApp
     app_of: Callable[[tuple[Method, ...]], ASGIApp]  # the same with some of the methods alone
     google: ASGIApp  # what is served under Google's names
-    end: ServerEnd  # to be told when the server begins to stop
+    end: Ending  # to be told when the server begins to stop
 
 
 def make_api(
@@ -107,7 +107,7 @@ def make_api(
     storage = storage_methods(handlers.storage)
     table = methods(handlers, others)
 
-    end = ServerEnd()
+    end = Ending(ServerEnds)
 
     def app_of(rows: tuple[Method, ...]) -> ASGIApp:
         return make_app(rows, gate, lambda headers, page: foreign_headers(headers, hosts, page=page), end)
