@@ -102,11 +102,7 @@ async def _read(call: "RegistryCall", reference: Reference, architectures: Colle
     if rows := manifest.get("manifests"):
         chosen = _choose(cast("list[Mapping[str, Any]]", rows), architectures)
         manifest = _document(_checked(await call.get(f"{path}/manifests/{chosen}", _MANIFESTS), chosen))
-    described: Mapping[str, Any] = manifest.get("config") or {}
-    name = str(described.get("digest") or "")
-    if not name:
-        raise RegistryFault("its manifest is of a kind without a configuration")
-    config = _document(_checked(await call.get(f"{path}/blobs/{name}", ()), name))
+    name, config = await _configuration(call, path, manifest)
     return RegistryImage(
         reference=replace(reference, tag="", digest=digest),
         config=image_config(
@@ -122,10 +118,19 @@ async def _architectures(call: "RegistryCall", reference: Reference) -> frozense
     if rows := cast("list[Mapping[str, Any]]", manifest.get("manifests") or []):
         places: list[Mapping[str, Any]] = [row.get("platform") or {} for row in rows]
     else:
-        described: Mapping[str, Any] = manifest.get("config") or {}
-        name = str(described.get("digest") or "")
-        places = [_document(_checked(await call.get(f"{path}/blobs/{name}", ()), name)) if name else {}]
+        places = [(await _configuration(call, path, manifest))[1]]
     return frozenset(str(place.get("architecture")) for place in places if place.get("os") == "linux")
+
+
+async def _configuration(
+    call: "RegistryCall", path: str, manifest: Mapping[str, Any]
+) -> tuple[str, Mapping[str, Any]]:
+    """The digest of an image's configuration, and what it says."""
+    described: Mapping[str, Any] = manifest.get("config") or {}
+    name = str(described.get("digest") or "")
+    if not name:
+        raise RegistryFault("its manifest is of a kind without a configuration")
+    return name, _document(_checked(await call.get(f"{path}/blobs/{name}", ()), name))
 
 
 def _choose(rows: list[Mapping[str, Any]], architectures: Collection[str]) -> str:
