@@ -29,9 +29,14 @@ class PastUse:
         shares = self.shares()
         if shares is None:
             return None
-        known, present = self._tree, replace(shares, past=self._by_project, accounts=self.accounts())
-        if known is None or not present.groups_as(known) or known.past is not present.past:
-            known = self._tree = present
+        known, accounts = self._tree, self.accounts()
+        if (
+            known is None
+            or known.shares is not shares.shares
+            or known.past is not self._by_project
+            or known.accounts is not accounts
+        ):
+            known = self._tree = replace(shares, past=self._by_project, accounts=accounts)
         return known
 
     async def look(self, _key: str = "") -> datetime:
