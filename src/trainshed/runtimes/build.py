@@ -1,4 +1,4 @@
-"""Builds one environment: `python -m venv`, then pip, in processes that die with the server.
+"""Builds one environment: makes it, then runs pip in it, in processes that die with the server.
 
 It may assume that nobody else builds in the same place. It leaves an unfinished folder where it fails or is
 cancelled: whoever called it puts that away. Pip's output goes into a log, and in passing into a Progress.
@@ -22,6 +22,7 @@ from trainshed.runtimes.recipe import EnvironmentRecipe
 LONGEST = 7200.0  # seconds one step may take: what hangs must not keep others from being built for ever
 
 _GUARD = Path(__file__).with_name("guard.py")
+_MAKE = Path(__file__).with_name("make_environment.py")
 # Of the server's environment: what would lead pip elsewhere than into the environment being made.
 _HARMFUL = (
     "PIP_USER",
@@ -59,9 +60,9 @@ class Build:
         await asyncio.to_thread(self._clear)
         place, recipe = self.folders.place(self.recipe.digest), self.recipe
         plans = await self._plans()
-        # Pip is seen from below where it is there; to install it takes longer than most requirements.
+        # Pip is seen from below where it is there.
         without = ("--without-pip",) if any((Path(site) / "pip").is_dir() for site in self.sites) else ()
-        await self._step((recipe.interpreter.path, "-I", "-m", "venv", *without, str(place)))
+        await self._step((recipe.interpreter.path, "-I", str(_MAKE), str(place), *without))
         await asyncio.to_thread(self._connect)
         lines = (*recipe.requirements, *(await self._install(plans)))
         if lines:
