@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 
 from tests.benchmarks import (
@@ -26,6 +27,7 @@ from tests.benchmarks import (
     storing,
 )
 from tests.benchmarks.row import Row, table
+from tests.browser.page import chromium
 from tests.containers.engine import why_not
 from tests.kubernetes.cluster import why_not as why_no_cluster
 
@@ -71,6 +73,9 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "pods-idle": lambda: [clustering.idle_pods()],
 }
 
+IN_BROWSER = {"console", "graphs", "log-page", "pages", "screen"}
+WITH_TORCH = {"early-stops", "reduce", "warm"}
+
 
 def main(names: list[str]) -> int:
     if unknown := set(names) - set(BENCHES):
@@ -79,20 +84,35 @@ def main(names: list[str]) -> int:
     # So that whoever ends it leaves no server behind, which would disturb the next one.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     rows: list[Row] = []
+    failed: list[str] = []
     for name in names or BENCHES:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
-        if name in ("reduce", "warm", "early-stops") and not reducing.TRAIN.exists():
-            print("  left out: needs PyTorch in .venv-train (make demo-env)", file=sys.stderr)
-            continue
-        if name.startswith("box") and (reason := why_not()):
+        if reason := why_left_out(name):
             print(f"  left out: {reason}", file=sys.stderr)
             continue
-        if name.startswith("pod") and (reason := why_no_cluster()):
-            print(f"  left out: {reason}", file=sys.stderr)
-            continue
-        rows += BENCHES[name]()
+        try:
+            measured = BENCHES[name]()
+        except Exception:  # what others measured in half an hour is not lost with it
+            traceback.print_exc()
+            failed.append(name)
+        else:
+            print(table(measured, indent="  "), file=sys.stderr)
+            rows += measured
     print(table(rows))
-    return 0 if all(row.is_reached for row in rows) else 1
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return 0 if not failed and all(row.is_reached for row in rows) else 1
+
+
+def why_left_out(name: str) -> str | None:
+    """What this machine lacks for it."""
+    if name in IN_BROWSER and chromium() is None:
+        return "needs chromium (Debian, as root: scripts/containers-env)"
+    if name in WITH_TORCH and not reducing.TRAIN.exists():
+        return "needs PyTorch in .venv-train (make demo-env)"
+    if name.startswith("box"):
+        return why_not()
+    return why_no_cluster() if name.startswith("pod") else None
 
 
 if __name__ == "__main__":

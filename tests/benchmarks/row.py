@@ -35,11 +35,11 @@ def ms(seconds: list[float]) -> str:
     return f"{median(seconds) * 1e3:.1f} ms [{min(seconds) * 1e3:.1f}..{max(seconds) * 1e3:.1f}]"
 
 
-def table(rows: list[Row]) -> str:
+def table(rows: list[Row], indent: str = "") -> str:
     head = ("what", "floor", "ours", "measured", "goal", "reached")
     lines = [head, *(row.cells() for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
