@@ -14,6 +14,7 @@ from tests.faults import sentence
 from tests.kubernetes import cluster as kubernetes
 from tests.kubernetes.cluster import cluster
 from tests.live import LiveServer
+from tests.programs import make_folder, prebuilt_programs
 
 __all__ = ["cluster", "podman", "registry", "sentence"]
 
@@ -27,9 +28,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 @pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the programs in C lie that are compiled once for all tests of a worker."""
-    return tmp_path_factory.mktemp("tools")
+def tools() -> Path:
+    """Where the programs in C lie that are compiled once for all tests."""
+    return prebuilt_programs()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.add_cleanup(make_folder())
 
 
 @pytest.hookimpl(wrapper=True)

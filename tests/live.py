@@ -6,11 +6,10 @@
         server.kill(); server.start()            # kill -9, and up again on the same port and home
 
 In benchmarks it is started as people start it, in tests as a copy of a process that has imported all it
-needs. Each server has a temporary home of its own with a short path. It begins with the C programs that an
-earlier server of this process compiled in its own: compiling them takes as long as all the rest of a start.
-On leaving, the server and every process that bears its home in its environment, command line or working
-directory is ended, and the home is removed. Only the standard library is used, so that what is tested is
-the server and not our own client.
+needs, and finds its C programs compiled (`tests/programs.py`). Each server has a temporary home of its own
+with a short path. On leaving, the server and every process that bears its home in its environment, command
+line or working directory is ended, and the home is removed. Only the standard library is used, so that what
+is tested is the server and not our own client.
 """
 
 import contextlib
@@ -40,7 +39,6 @@ FINAL = ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED")
 PATIENCE = 60.0  # seconds anything may take on a busy machine before a test gives up
 IMAGE = "trainshed/python:3"
 _OWN = "(own token)"
-_compiled: dict[str, bytes] = {}  # path in a home -> the program that a server compiled there
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +89,6 @@ class LiveServer:
 
     def start(self, *, wait: bool = True) -> "LiveServer":
         """Start it; the second time on the port it had before."""
-        is_usual = "PATH" not in self._env and not self.prefix  # no other compiler, user or file system
-        if self._is_own_home() and not self.home.exists() and is_usual:
-            self._begin_home()
         env = {k: v for k, v in os.environ.items() if not k.startswith(("TRAINSHED_", "COV_", "PYTEST_"))}
         env["TRAINSHED_ENGINE"] = "none"  # whatever runs on this machine; who needs one says which
         words = ["--port", str(self.port), "--home", str(self.home), *self.flags]
@@ -157,24 +152,9 @@ class LiveServer:
         """End all that is left, and forget the home."""
         self.stop()
         sweep(self.base)
-        if self._is_own_home():
-            # Not those of containers: a home with their folder has used an engine before.
-            for program in self.home.glob("run/bin/[!.]*-*"):
-                _compiled.setdefault(str(program.relative_to(self.home)), program.read_bytes())
-        else:
+        if not self.home.is_relative_to(self.base):
             sweep(self.home)
         shutil.rmtree(self.base, ignore_errors=True)
-
-    def _is_own_home(self) -> bool:
-        return self.home.is_relative_to(self.base)
-
-    def _begin_home(self) -> None:
-        for place, program in _compiled.items():
-            path = self.home / place
-            for folder in (self.home, path.parent.parent, path.parent):
-                folder.mkdir(mode=0o700, exist_ok=True)
-            path.write_bytes(program)
-            path.chmod(0o755)
 
     def __enter__(self) -> "LiveServer":
         try:

@@ -61,11 +61,13 @@ class CopiedServer:
 @functools.cache
 def _preloaded() -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
     """The process that is copied, and where it is told what to start. When that closes, it ends."""
+    from tests.programs import prebuilt_programs  # not for that process, which cannot import `tests`
+
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MESSAGE)
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-P", __file__, str(theirs.fileno()), "-" * _ROOM],
+            [sys.executable, "-P", __file__, str(theirs.fileno()), prebuilt_programs(), "-" * _ROOM],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -122,7 +124,9 @@ def _show(command: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    from trainshed.backends.machine import compiled
     from trainshed.server import load
 
+    compiled.PREBUILT = Path(sys.argv[2])
     run = load()
     sys.exit(run(_words_of_copy(socket.socket(fileno=int(sys.argv[1])))))
