@@ -8,9 +8,9 @@ import uuid
 from collections.abc import AsyncIterator
 
 from tests.containers.engine import Podman
+from tests.containers.known_engine import KnownEngine
 from tests.containers.registry import Registry
 from tests.live import PATIENCE
-from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.image_calls import RegistryTimeouts
 from trainshed.backends.container.images import EngineImages
 from trainshed.backends.machine.registry_auth import RegistryAuth
@@ -44,7 +44,7 @@ class World:
 
     def __init__(self, podman: Podman, registry: Registry) -> None:
         self.podman, self.registry = podman, registry
-        self.engine = Engine(str(podman.socket))
+        self.engine = KnownEngine(str(podman.socket))
         self.opened: list[EngineImages] = []
         self.hints: list[str] = []
 

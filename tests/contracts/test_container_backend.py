@@ -10,12 +10,12 @@ import pytest
 from tests.containers.engine import Podman
 from tests.containers.engine_images import BASE
 from tests.containers.gated_registry import Gate, GatedRegistry
+from tests.containers.known_engine import KnownEngine
 from tests.contracts.backend import BackendContract, WritesHere
 from tests.contracts.backend_bench import Programs, until
 from tests.contracts.test_process_backend import ShellPrograms
 from trainshed.backends.container.backend import ContainerBackend
 from trainshed.backends.container.containers import EngineContainers
-from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.images import EngineImages
 from trainshed.backends.container.start import make_init
 from trainshed.backends.machine.run_storage import RunStorage
@@ -36,7 +36,7 @@ class ContainerWorld:
         shutil.copy2(make_init(tools), home / "bin")
 
     async def backend(self) -> Backend:
-        engine = Engine(str(self.podman.socket))
+        engine = KnownEngine(str(self.podman.socket))
         self.images = EngineImages(engine)
         await self.images.start()
         backend = ContainerBackend(
@@ -83,7 +83,7 @@ class ContainerWorld:
 
     async def close(self) -> None:
         await self.images.close()
-        engine = Engine(str(self.podman.socket))
+        engine = KnownEngine(str(self.podman.socket))
         for name in await EngineContainers(engine, (self.home / "id").read_text()).names():
             await EngineContainers(engine, "").remove(name)
         await engine.close()

@@ -8,20 +8,14 @@ import pytest
 
 from tests.containers.engine import Podman
 from tests.containers.engine_images import BASE
+from tests.containers.known_engine import KnownEngine
 from tests.contracts.views import ViewsContract, ViewWorld
 from trainshed.backends.container.backend import ContainerBackend
-from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.images import EngineImages
-from trainshed.backends.container.start import make_init
 
 pytestmark = pytest.mark.containers
 
 ORDINARY = "localhost/ordinary:1"  # its user is not root
-
-
-@pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(make_init(tmp_path_factory.mktemp("tools"))).parent
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +33,7 @@ class ContainerViews(ViewWorld):
         shutil.copytree(tools, self.place / "bin")
 
     def make(self) -> ContainerBackend:
-        engine = Engine(str(self.podman.socket))
+        engine = KnownEngine(str(self.podman.socket))
         return ContainerBackend(
             self.place, engine, EngineImages(engine), storage=self.storage, subnets=self.podman.subnets
         )
