@@ -105,12 +105,17 @@ Environment:
 
 
 def run(args: list[str]) -> int:
-    """The exit code. Where the words are plain a program is submitted without click: a person waits."""
+    """The exit code. Plain words submit a program, or start a server, without click: a person waits."""
     try:
-        if args[:1] == ["submit"] and "_TRAINSHED_COMPLETE" not in os.environ:
-            from trainshed.cli.submission import swift
+        completes = "_TRAINSHED_COMPLETE" in os.environ
+        if args[:1] == ["up"] and not completes:
+            from trainshed.cli.become_server import swift
 
-            if (code := swift(args[1:])) is not None:
+            swift(args[1:])
+        if args[:1] == ["submit"] and not completes:
+            from trainshed.cli import submission
+
+            if (code := submission.swift(args[1:])) is not None:
                 if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - closed at our start
                     sys.stdout.flush()
                 return code

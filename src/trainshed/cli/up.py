@@ -4,16 +4,15 @@ Its options are the table in `trainshed.settings.table`; there is nothing to add
 """
 
 import json
-import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
+from trainshed.cli.become_server import become_server
 from trainshed.cli.failure import Misuse
 from trainshed.settings.row import shown
-from trainshed.settings.table import DATABASE_VARIABLE, SETTINGS, Settings, SettingsError, resolve
+from trainshed.settings.table import SETTINGS, Settings, SettingsError, resolve
 
 
 def options(function: Callable[..., None]) -> Callable[..., None]:
@@ -55,12 +54,7 @@ def command(print_settings: bool, as_json: bool, **given: Any) -> None:
     if print_settings:
         click.echo(_settings_text(settings, sources, as_json=as_json))
         return
-    if settings.database:
-        os.environ[DATABASE_VARIABLE] = settings.database
-    # -P: a file named like a module in the current folder must not become part of the server.
-    program = [sys.executable, "-P", "-m", "trainshed.server", *settings.to_args()]
-    sys.stdout.flush()
-    os.execv(sys.executable, program)
+    become_server(settings)
 
 
 def as_flags(given: Mapping[str, Any]) -> list[str]:

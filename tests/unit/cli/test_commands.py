@@ -322,14 +322,21 @@ def test_up_refuses_to_serve_others_without_a_token(
     assert result.err.startswith("error: --no-auth")
 
 
-def test_up_becomes_the_server_with_its_settings(
-    trainshed: Shell, home: Path, monkeypatch: pytest.MonkeyPatch
+def test_up_becomes_the_server_with_its_settings_and_without_click(
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[list[str]] = []
-    monkeypatch.setattr(os, "execv", lambda path, args: started.append(args))
+
+    def become(_: str, args: list[str]) -> None:
+        started.append(args)
+        sys.exit(0)
+
+    monkeypatch.setattr(os, "execv", become)
+    monkeypatch.setattr("trainshed.cli.menu.run", lambda _: pytest.fail("click is slow"))
     monkeypatch.setenv("TRAINSHED_DATABASE", "")
     url = "postgresql://me:secret@db/x"
-    assert trainshed("up", "--port", "0", "--memory", "1GiB", "--database", url).code == 0
+    with pytest.raises(SystemExit):
+        run(["up", "--port", "0", "--memory", "1GiB", "--database", url])
     [args] = started
     assert args[:4] == [sys.executable, "-P", "-m", "trainshed.server"]
     from trainshed.settings.table import Settings
