@@ -4,12 +4,17 @@
 generated methods. Compiling all of them was half of its start, and most are never called. Classes behave as
 they do without it. It replaces a private function of `dataclasses`: up to Python 3.12 the one that makes a
 method, from 3.13 on the one that makes all methods of a class. Where neither is there it changes nothing.
+
+A class without a docstring would get its signature for one, which takes as long as to import its module. It
+gets its name.
 """
 
 import copy
 import dataclasses
+import inspect
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 Method = Callable[..., Any]
@@ -23,13 +28,25 @@ def compiled_when_called() -> Generator[None]:
         (getattr(dataclasses, "_FuncBuilder", None), "add_fns_to_class", _methods_later),
     ):
         if compile_now := getattr(place, name, None):
-            setattr(place, name, later(compile_now))
-            try:
+            silent = SimpleNamespace(**vars(inspect) | {"signature": _no_signature})
+            with _replaced(place, name, later(compile_now)), _replaced(dataclasses, "inspect", silent):
                 yield
-            finally:
-                setattr(place, name, compile_now)
             return
     yield
+
+
+@contextmanager
+def _replaced(place: object, name: str, value: object) -> Generator[None]:
+    before = getattr(place, name, None)
+    setattr(place, name, value)
+    try:
+        yield
+    finally:
+        setattr(place, name, before)
+
+
+def _no_signature(*_: object, **__: object) -> str:
+    return ""
 
 
 def _method_later(compile_now: Method) -> Method:

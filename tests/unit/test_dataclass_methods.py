@@ -1,6 +1,7 @@
 """Dataclasses whose methods are compiled late behave as all others do."""
 
 import dataclasses
+import inspect
 from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
@@ -109,3 +110,8 @@ def test_classes_made_afterwards_are_compiled_at_once() -> None:
         x: int
 
     assert vars(Usual)["__init__"].__code__.co_varnames == ("self", "x")
+
+
+def test_a_class_without_a_docstring_has_its_name_for_one() -> None:
+    assert Point.__doc__ == "Point"
+    assert dataclasses.inspect is inspect  # pyright: ignore - how Python works it out stays as it was
