@@ -28,7 +28,7 @@ def all_reduce(*, warm: bool = False) -> Row:
     ours: list[float] = []
     with LiveServer(*(("--warm", f"{TRAIN}=torch,torch.distributed") if warm else ())) as server:
         if warm:
-            _await_warmth(server)
+            await_warmth(server)
         for number in range(ROUNDS):
             floors.append(_bare(29600 + number))
             began = time.time_ns()
@@ -49,7 +49,7 @@ def all_reduce(*, warm: bool = False) -> Row:
     )
 
 
-def _await_warmth(server: LiveServer) -> None:
+def await_warmth(server: LiveServer) -> None:
     while True:
         found = server.get(f"{PARENT}/runtimes")["runtimes"]
         states = [one["warm"]["state"] for one in found if "warm" in one]
