@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
 from heapq import merge
 from itertools import takewhile
 from operator import attrgetter, itemgetter
@@ -37,7 +36,7 @@ PlacedStake: TypeAlias = tuple[tuple[int, datetime, str], Stake, Shape | None]
 WaitingStakes = Callable[[str, set[Shape]], Iterator[PlacedStake]]
 
 
-Alike: TypeAlias = tuple[str, bool, int, tuple[bool, ...], bool]
+Alike: TypeAlias = tuple[str, bool, int, str | None, bool]
 
 
 class Standing(StrEnum):
@@ -51,11 +50,13 @@ class Standing(StrEnum):
 @dataclass(frozen=True)
 class Guarantees:
     tree: ShareTree
-    holders: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])  # by share
+    # By job: the lowest share in which it has a right. It has one in all above too, but for the root.
+    rightful: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def has_right(self, stake: Stake, share: str) -> bool:
         """Whether the job is among those that have the nominal amount of this share, which it belongs to."""
-        return stake.job in self.holders.get(share, ())
+        lowest = self.rightful.get(stake.job)
+        return lowest is not None and share != ROOT and share in self.tree.paths[lowest]
 
     def is_safe(self, stake: Stake, share: str) -> bool:
         """Whether no job from outside of this share may take what it has."""
@@ -74,9 +75,8 @@ class Guarantees:
 
     def alike(self, stake: Stake) -> Alike:
         """Of two that run and are alike, any other may take both or none."""
-        rights = tuple([stake.job in holders for holders in self._holders_above[stake.share]])
         is_undivided = self.tree.divided.isdisjoint(stake.amounts)
-        return stake.share, stake.is_spot, stake.priority, rights, is_undivided
+        return stake.share, stake.is_spot, stake.priority, self.rightful.get(stake.job), is_undivided
 
     def may_take(self, claimant: Stake, other: Stake, use: ShareUse) -> bool:
         """Whether the other job may be stopped for the claimant, as far as shares go."""
@@ -129,13 +129,6 @@ class Guarantees:
             mine is not None and self.has_right(stake, mine) and (its is None or not self.is_safe(other, its))
         )
 
-    @cached_property
-    def _holders_above(self) -> Mapping[str, tuple[frozenset[str], ...]]:
-        """Of each share, those who have a right in it and in the shares above."""
-        nobody = frozenset[str]()
-        paths = self.tree.paths.items()
-        return {share: tuple([self.holders.get(name, nobody) for name in path]) for share, path in paths}
-
     def _is_reserved(self, stake: Stake) -> bool:
         return self.tree.shares[stake.share].is_reserved
 
@@ -150,19 +143,18 @@ class Guarantees:
 def guarantees(tree: ShareTree, running: Iterable[Stake], waiting: WaitingStakes) -> Guarantees:
     """Who has a right in which share, by the order of all jobs that are there."""
     by_share = _by_share(tree, running)
-    rightful: dict[str, list[Stake]] = {}
+    rightful: dict[str, str] = {}
     use = ShareUse(tree, {})  # of those that have a right
     for name in tree.upwards:
         if name != ROOT:
-            below = [stake for child in tree.children[name] for stake in rightful[child]]
-            more = [] if use.is_exhausted(name) else _more_rights(use, name, below, by_share, waiting)
-            rightful[name] = below + more
-            known = {stake.job for stake in more}
-            for share in {stake.share for stake in more}:  # those above need not look at these again
-                by_share[share] = [item for item in by_share[share] if item[1].job not in known]
+            if not use.is_exhausted(name):
+                more = _more_rights(use, name, rightful, by_share, waiting)
+                rightful.update(dict.fromkeys([stake.job for stake in more], name))
+                for share in {stake.share for stake in more}:  # those above need not look at these again
+                    by_share[share] = [item for item in by_share[share] if item[1].job not in rightful]
             if tree.shares[name].is_reserved:
                 use.set_aside(name)
-    return Guarantees(tree, {name: frozenset(s.job for s in stakes) for name, stakes in rightful.items()})
+    return Guarantees(tree, rightful)
 
 
 def _by_share(tree: ShareTree, running: Iterable[Stake]) -> dict[str, list[PlacedStake]]:
@@ -179,12 +171,12 @@ def _by_share(tree: ShareTree, running: Iterable[Stake]) -> dict[str, list[Place
 def _more_rights(
     use: ShareUse,
     name: str,
-    below: list[Stake],
+    known: Mapping[str, str],
     running: Mapping[str, list[PlacedStake]],
     waiting: WaitingStakes,
 ) -> list[Stake]:
     """The jobs that fit into what is left of the nominal amount of a share, in their order."""
-    tree, rightful, known = use.tree, list[Stake](), {stake.job for stake in below}
+    tree, rightful = use.tree, list[Stake]()
     # By share: the priority of a job that does not fit. Lower ones have no right.
     blocked: dict[str, int] = {}
     unfit: set[str] = set()
