@@ -4,7 +4,7 @@
 `Room` is: one scheduling cycle counts on its own copy. Jobs that run as spot are not counted.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -101,19 +101,18 @@ class ShareUse:
         return twin
 
     def take_all(self, stakes: Iterable[Stake], sign: int = 1, items: frozenset[str] | None = None) -> None:
-        """As `take` of each, for less: each share is counted once, with those below it.
+        """As `take` of each, for less: those of one size are counted together, then each share once.
 
         With `items` only these resources are counted.
         """
+        stakes = [stake for stake in stakes if not stake.is_spot]
+        numbers = Counter([stake.size for stake in stakes])
         own: dict[tuple[str, str], dict[str, float]] = {}
-        for stake in stakes:
-            if stake.is_spot:
-                continue
-            if (amounts := own.get(lane := (stake.share, stake.user))) is None:
-                amounts = own[lane] = defaultdict(int)
+        for size, stake in {stake.size: stake for stake in stakes}.items():
+            amounts = own.setdefault((stake.share, stake.user), defaultdict(int))
             for item, amount in stake.amounts.items():
                 if items is None or item in items:
-                    amounts[item] += amount
+                    amounts[item] += numbers[size] * amount
         for (share, user), amounts in own.items():
             self.count(self.tree.paths[share], user, amounts, sign)
 
