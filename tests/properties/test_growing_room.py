@@ -67,6 +67,8 @@ def test_what_is_left_of_the_nodes_is_the_same_counted_bit_by_bit_and_anew(snaps
     holdings, held = Holdings(), list[Reservation]()
     for item in snapshot.held:
         places = [replace(place, cpus=place.cpus * 0.1) for place in item.placements]
+        if random.random() < 0.2:  # it was moved, to where others had its GPUs
+            places = [replace(place, gpus=place.gpus or ("0",)) for place in places]
         held.append(replace(item, placements=tuple(places)))
     for _ in range(4):
         some = [item for item in held if random.random() < 0.6]
@@ -76,3 +78,5 @@ def test_what_is_left_of_the_nodes_is_the_same_counted_bit_by_bit_and_anew(snaps
         for item in some:
             anew.take(item.placements)
         assert (kept.cpus, kept.memory, kept.gpus) == (anew.cpus, anew.memory, anew.gpus)
+        given = [(place.node, gpu) for item in some for place in item.placements for gpu in place.gpus]
+        assert holdings.have_own_gpus == (len(set(given)) == len(given))

@@ -128,11 +128,16 @@ class Holdings:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Job, ShareTree | None, Reservation]] = {}
-        self._gpus: dict[str, tuple[Reservation, int, frozenset[tuple[str, str]]]] = {}
         self._nodes: tuple[Node, ...] = ()
         self._room = Room(())
         self._counted: dict[str, Reservation] = {}  # what the room is without
         self._on: dict[str, dict[str, Reservation]] = {}  # the same by node and job
+        self._given_twice: set[str] = set()  # nodes of which a GPU was given to two replicas
+
+    @property
+    def have_own_gpus(self) -> bool:
+        """Whether no two replicas were given the same GPU, of those that `room` has counted."""
+        return not self._given_twice
 
     def of(self, jobs: Iterable[Job], now: datetime, tree: ShareTree | None) -> list[Reservation]:
         """As `held_by` of each. Jobs that are not among these are forgotten."""
@@ -147,23 +152,11 @@ class Holdings:
             reservations.append(known[2])
         return reservations
 
-    def have_own_gpus(self, reservations: Iterable[Reservation]) -> bool:
-        """Whether no two replicas were given the same GPU. Jobs that are not among these are forgotten."""
-        before, self._gpus = self._gpus, {}
-        for item in reservations:
-            known = before.get(item.job)
-            if known is None or known[0] is not item:
-                gpus = [(place.node, gpu) for place in item.placements for gpu in place.gpus]
-                known = item, len(gpus), frozenset(gpus)
-            self._gpus[item.job] = known
-        all_gpus = set[tuple[str, str]]().union(*[gpus for _, _, gpus in self._gpus.values()])
-        return len(all_gpus) == sum([number for _, number, _ in self._gpus.values()])
-
     def room(self, nodes: tuple[Node, ...], reservations: Sequence[Reservation]) -> Room:
         """What these leave of the nodes. Only nodes on which something has changed are counted again."""
         if nodes != self._nodes:
             self._nodes, self._room = nodes, Room(nodes)
-            self._counted, self._on = {}, {}
+            self._counted, self._on, self._given_twice = {}, {}, set()
         before, self._counted = self._counted, {item.job: item for item in reservations}
         changed = {place.node for place in self._changes(before)}
         if changed:
@@ -173,7 +166,13 @@ class Holdings:
                 for job in sorted(self._on.get(node, ()), key=positions.__getitem__):
                     free.take(place for place in self._counted[job].placements if place.node == node)
             self._room.replace(free)
+            self._given_twice = {*(self._given_twice - changed), *filter(self._gives_twice, changed)}
         return self._room
+
+    def _gives_twice(self, node: str) -> bool:
+        places = [place for item in self._on.get(node, {}).values() for place in item.placements]
+        gpus = [gpu for place in places if place.node == node for gpu in place.gpus]
+        return len(set(gpus)) < len(gpus)
 
     def _changes(self, before: Mapping[str, Reservation]) -> Iterable[Placement]:
         """What is held no more, and what is held newly."""
@@ -210,8 +209,10 @@ def snapshot_of(
     admitted.sort(key=attrgetter("created_at", "id"))
     holdings = holdings or Holdings()
     reservations = holdings.of(admitted, now, tree)
-    if not holdings.have_own_gpus(reservations):
+    room = holdings.room(nodes, reservations)
+    if not holdings.have_own_gpus:
         reservations = with_own_gpus(reservations, nodes)
+        room = holdings.room(nodes, reservations)
     claims = {job.id: job.status.claim for job in jobs if job.status.claim and is_waiting(job)}
     attempts = {(job.id, job.status.attempt) for job in admitted} if claims else set[tuple[str, int]]()
     earmarks = {
@@ -225,7 +226,7 @@ def snapshot_of(
         sites=sites or {},
         tree=tree,
         earmarks=earmarks,
-        left=RoomLeft(nodes, reserved, holdings.room(nodes, reserved).copy()),
+        left=RoomLeft(nodes, reserved, room.copy()),
     )
 
 
@@ -302,4 +303,5 @@ def with_own_gpus(reservations: Iterable[Reservation], nodes: Iterable[Node]) ->
             used.add((place.node, gpus[-1]))
         return replace(place, gpus=tuple(gpus))
 
-    return [replace(item, placements=tuple(own(place) for place in item.placements)) for item in reservations]
+    owned = [(item, tuple(own(place) for place in item.placements)) for item in reservations]
+    return [item if item.placements == its else replace(item, placements=its) for item, its in owned]
