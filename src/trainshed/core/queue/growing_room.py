@@ -46,6 +46,10 @@ class GrowingRoom:
                 return False
         return (len(counts) == 1 and counts[0].is_sure) or self._fits(way, counts)
 
+    def fitting_nodes(self) -> set[str]:
+        """The nodes on which a replica of some size fits."""
+        return {name for _, counts in self._counts for count in counts for name in count.on}
+
     def _fits(self, way: Way, counts: "list[SizeCount]") -> bool:
         names: Collection[str] = {name for count in counts for name in count.on}
         if len(counts) > 1:  # then it matters in which order nodes are tried

@@ -113,6 +113,7 @@ class _StopTrial:
             self._stop(other)
         if not self._is_enough():
             return []
+        self._spare_useless()
         for other in sorted(self.stopped.values(), reverse=True):
             self._spare(other)
             if not self._is_enough():
@@ -161,9 +162,16 @@ class _StopTrial:
                 free = less
         return [other for other, _ in chosen]
 
+    def _spare_useless(self) -> None:
+        """Spare spot jobs on nodes where nothing fits in any case: no share is short because of them."""
+        useful = self.room.fitting_nodes()
+        for other in list(self.stopped.values()):
+            if other.like.is_spot and useful.isdisjoint([place.node for place in other.item.placements]):
+                self._spare(other)
+
     def _is_enough(self) -> bool:
         """Whether the job starts, and all of these may be stopped."""
-        if self.use.shortage(self.choice.stake) is not None or not self.room.has_room():
+        if not self.room.has_room() or self.use.shortage(self.choice.stake) is not None:
             return False
         if self.is_allowed:
             return True
