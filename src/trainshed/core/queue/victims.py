@@ -75,10 +75,12 @@ class VictimChoice:
 
         The jobs of some groups may be stopped only if others are too.
         """
-        groups, more = list(alone), list(with_others)
-        sets = self._sets(groups, is_allowed=True)
-        if more:
-            sets += self._sets(groups + more, is_allowed=False)
+        sets = self._sets(alone, is_allowed=True)
+        if with_others:
+            lowest = min(rank for rank, _ in with_others)
+            # Where those that were found are all of lower ranks, no better set has others.
+            if not sets or max(other.rank for other in sets[0]) >= lowest:
+                sets += self._sets([*alone, *with_others], is_allowed=False)
         return tuple([chosen.item for chosen in min(sets, key=cost, default=())])
 
     def _sets(self, groups: Iterable[CandidateGroup], *, is_allowed: bool) -> list[list[Candidate]]:
