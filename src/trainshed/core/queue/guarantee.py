@@ -18,7 +18,7 @@ from datetime import datetime
 from enum import StrEnum
 from heapq import merge
 from itertools import takewhile
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TypeAlias
 
 from trainshed.core.queue.place import EPSILON
@@ -28,9 +28,8 @@ from trainshed.core.queue.share_use import ShareUse
 
 MOST_UNFIT = 200  # sizes of a share that do not fit before no more that wait are tried: bounds the cost
 
-# The stake of a job that waits or runs, after its place among all of its share: no two have the same. Of one
-# that waits its shape too.
-PlacedStake: TypeAlias = tuple[tuple[int, datetime, str], Stake, Shape | None]
+# The stake of a job that waits, after its place among all of its share: no two have the same. And its shape.
+PlacedStake: TypeAlias = tuple[tuple[int, datetime, str], Stake, Shape]
 
 # The waiting jobs of a share in order; no more follow of a shape once it is among these.
 WaitingStakes = Callable[[str, set[Shape]], Iterator[PlacedStake]]
@@ -151,20 +150,20 @@ def guarantees(tree: ShareTree, running: Iterable[Stake], waiting: WaitingStakes
                 more = _more_rights(use, name, rightful, by_share, waiting)
                 rightful.update(dict.fromkeys([stake.job for stake in more], name))
                 for share in {stake.share for stake in more}:  # those above need not look at these again
-                    by_share[share] = [item for item in by_share[share] if item[1].job not in rightful]
+                    by_share[share] = [stake for stake in by_share[share] if stake.job not in rightful]
             if tree.shares[name].is_reserved:
                 use.set_aside(name)
     return Guarantees(tree, rightful)
 
 
-def _by_share(tree: ShareTree, running: Iterable[Stake]) -> dict[str, list[PlacedStake]]:
+def _by_share(tree: ShareTree, running: Iterable[Stake]) -> dict[str, list[Stake]]:
     """The running jobs of each share in order. To sort them twice is faster: they come by their age."""
     stakes = [stake for stake in running if not stake.is_spot]
     stakes.sort(key=attrgetter("created_at", "job"))
     stakes.sort(key=attrgetter("priority"), reverse=True)
-    by_share: dict[str, list[PlacedStake]] = {name: [] for name in tree.shares}
+    by_share: dict[str, list[Stake]] = {name: [] for name in tree.shares}
     for stake in stakes:
-        by_share[stake.share].append((stake.place, stake, None))
+        by_share[stake.share].append(stake)
     return by_share
 
 
@@ -172,7 +171,7 @@ def _more_rights(
     use: ShareUse,
     name: str,
     known: Mapping[str, str],
-    running: Mapping[str, list[PlacedStake]],
+    running: Mapping[str, list[Stake]],
     waiting: WaitingStakes,
 ) -> list[Stake]:
     """The jobs that fit into what is left of the nominal amount of a share, in their order."""
@@ -187,13 +186,13 @@ def _more_rights(
     runs = [running[share] for share in shares if running[share]]
     # So many that wait are tried; a job that runs behind them has its right all the same.
     waits = takewhile(lambda _: len(unfit) < MOST_UNFIT, merge(*[waiting(share, closed) for share in shares]))
-    for stake, shape in _in_order(runs[0] if len(runs) == 1 else list(merge(*runs)), waits):
+    for stake, shape in _in_order(runs[0] if len(runs) == 1 else list(merge(*runs, key=_place)), waits):
         if stake.job in known:
             continue
         is_blocked = unfit and (
             stake.priority < blocked.get(stake.share, stake.priority) or stake.size in unfit
         )
-        if not is_blocked and (parts := left.parts(stake)) is not None:
+        if not is_blocked and (parts := left.parts(stake)):
             if (not keeps or use.leaves_kept(name, stake)) and left.take(parts):
                 rightful.append(stake)
                 if keeps:  # the next question needs it; else all are counted together, for a third less
@@ -212,18 +211,18 @@ def _more_rights(
 
 
 def _in_order(
-    running: Sequence[PlacedStake], waiting: Iterable[PlacedStake]
+    running: Sequence[Stake], waiting: Iterable[PlacedStake]
 ) -> Iterator[tuple[Stake, Shape | None]]:
     """Both are in order. Between two that wait those that run are not compared one by one."""
     at = 0
-    for item in waiting:
-        until = bisect_left(running, item[0], at, key=_place)
-        for _, stake, shape in running[at:until]:
-            yield stake, shape
+    for place, stake, shape in waiting:
+        until = bisect_left(running, place, at, key=_place)
+        for other in running[at:until]:
+            yield other, None
         at = until
-        yield item[1], item[2]
-    for _, stake, shape in running[at:]:
         yield stake, shape
+    for other in running[at:]:
+        yield other, None
 
 
 Parts: TypeAlias = list[tuple[dict[str, float], str, float]]
@@ -236,7 +235,7 @@ class _AmountsLeft:
         self._use, self._name = use, name
         self._nominal = use.nominal_left(name)
         self._limits: dict[tuple[str, str], dict[str, float]] = {}  # by share and user; "" for all users
-        self._parts: dict[str, Parts | None] = {}  # by size
+        self._parts: dict[str, Parts] = {}  # by size
 
     @property
     def is_nothing(self) -> bool:
@@ -245,14 +244,13 @@ class _AmountsLeft:
                 return False
         return True
 
-    def parts(self, stake: Stake) -> Parts | None:
-        """From what it takes how much; None where it takes nothing that is divided."""
-        if stake.size not in self._parts:
+    def parts(self, stake: Stake) -> Parts:
+        """From what it takes how much; nothing where it takes nothing that is divided."""
+        if (parts := self._parts.get(stake.size)) is None:
             is_undivided = self._use.tree.divided.isdisjoint(stake.amounts)
             bounds = [] if is_undivided else self._bounds_of(stake)
-            parts = [(left, item, stake.amounts[item]) for left, item in bounds]
-            self._parts[stake.size] = None if is_undivided else parts
-        return self._parts[stake.size]
+            parts = self._parts[stake.size] = [(left, item, stake.amounts[item]) for left, item in bounds]
+        return parts
 
     def take(self, parts: Parts) -> bool:
         """Whether there is so much left, which is taken then."""
@@ -277,7 +275,7 @@ class _AmountsLeft:
         return [(left, item) for left in amounts for item in left if item in stake.amounts]
 
 
-_place = itemgetter(0)  # of a PlacedStake
+_place = attrgetter("place")  # of a Stake
 
 
 def _is_beyond_limits(tree: ShareTree, stake: Stake) -> bool:
