@@ -113,11 +113,11 @@ class Cycle:
         for reservation in marked:
             self.room.take(reservation.placements)
         if (tree := self.snapshot.tree) is not None:
-            endings = [(item.until, item.stake) for item in self.held if item.stake is not None]
             running = [item.stake for item in self.snapshot.held if item.stake is not None]
             rights = guarantees(tree, running, self._stakes_of)
             use = ShareUse(tree, capacities(self.snapshot.nodes))
-            self.shares = ShareCycle.begin(use, rights, self.now, endings)
+            use.take_all(item.stake for item in self.held if item.stake is not None)
+            self.shares = ShareCycle(use, rights, self.now)
 
     def copy(self) -> "Cycle":
         twin = copy(self)
@@ -178,7 +178,7 @@ class Cycle:
         self.ends = None
         self.room.give(mine.placements)
         if self.shares is not None and mine.stake is not None:
-            self.shares.give(mine.stake, mine.until)
+            self.shares.give(mine.stake)
         shape = self._shape(job)
         ways = self.demands.ways(job, (shape[0], shape[2]))
         stake = None if self.shares is None else self.stake_of(job)
@@ -193,7 +193,7 @@ class Cycle:
         self._hold(mine)
         self.room.take(mine.placements)
         if self.shares is not None and mine.stake is not None:
-            self.shares.take(mine.stake, mine.until)
+            self.shares.take(mine.stake)
         stopping = tuple(item.named for item in mark.awaited)
         refusal = Refusal(
             reason=Reason.WAITS_FOR_PREEMPTED,
@@ -250,7 +250,7 @@ class Cycle:
     def _admitted(self, job: Job, mine: Reservation, way: Way) -> AdmissionResult:
         self._hold(mine)
         if self.shares is not None and mine.stake is not None:
-            self.shares.take(mine.stake, mine.until)
+            self.shares.take(mine.stake)
         admission = Admission(placements=mine.placements, admitted_at=self.now, cuts=way.cuts)
         return AdmissionResult(job=job, admission=admission)
 
@@ -262,9 +262,10 @@ class Cycle:
     def _over_share(self, job: Job, stake: Stake) -> Refusal | None:
         """Why the job's share does not let it start now; None where it does."""
         assert self.shares is not None
-        if (short := self.shares.shortage(stake, (job.id, job.display_name, job.project))) is not None:
+        named, ends = (job.id, job.display_name, job.project), self._by_end()
+        if (short := self.shares.shortage(stake, named, ends)) is not None:
             return Refusal(reason=Reason.WAITS_FOR_SHARE, shortage=short[0], starts_by=short[1])
-        head = self.shares.delayed_head(stake, self.now + job.spec.scheduling.timeout)
+        head = self.shares.delayed_head(stake, self.now + job.spec.scheduling.timeout, ends)
         if head is None:
             return None
         return Refusal(
@@ -336,9 +337,7 @@ class Cycle:
 
         With a reservation, also if that is held too.
         """
-        if self.ends is None:
-            self.ends = sorted(self.held, key=_until)
-        ends, later = list(self.ends), GrowingRoom(ways, self.room.copy())
+        ends, later = list(self._by_end()), GrowingRoom(ways, self.room.copy())
         if mine is not None:
             insort(ends, mine, key=_until)
         for reservation in ends:
@@ -346,6 +345,12 @@ class Cycle:
             if later.has_room():
                 return max(reservation.until, self.now)
         return None
+
+    def _by_end(self) -> list[Reservation]:
+        """What is held, by its end. Do not change it."""
+        if self.ends is None:
+            self.ends = sorted(self.held, key=_until)
+        return self.ends
 
     def _too_large(self, job: Job, sites: Sites) -> Refusal:
         nodes = eligible(self.snapshot.nodes, sites)

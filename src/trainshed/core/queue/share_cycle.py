@@ -6,10 +6,10 @@ does not delay it. So no job starves behind smaller ones of its share. Jobs that
 age, whatever their share has used: so none starves behind those of other shares.
 """
 
-from bisect import insort
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from heapq import merge
 from math import inf
 from operator import itemgetter
 from typing import TypeAlias
@@ -19,6 +19,7 @@ from trainshed.core.queue.guarantee import Guarantees
 from trainshed.core.queue.refusal import Named
 from trainshed.core.queue.share import Stake
 from trainshed.core.queue.share_use import Rank, ShareShortage, ShareUse
+from trainshed.core.queue.snapshot import Reservation
 
 LONG = timedelta(days=1)  # who has waited for so long goes by age
 MOST_HEADS = 50  # bounds of shares that have a head of their own in a cycle
@@ -44,31 +45,20 @@ class ShareCycle:
     use: ShareUse
     rights: Guarantees
     now: datetime
-    endings: list[Ending] = field(default_factory=list[Ending])
     heads: dict[tuple[str, str], ShareHead] = field(default_factory=dict[tuple[str, str], ShareHead])
     # By size, until something is taken or given.
     starts: dict[str, datetime | None] = field(default_factory=dict[str, datetime | None])
     changes: int = 0  # how often something was taken or given
 
-    @classmethod
-    def begin(
-        cls, use: ShareUse, rights: Guarantees, now: datetime, endings: Iterable[Ending]
-    ) -> "ShareCycle":
-        cycle = cls(use, rights, now, sorted(endings, key=_time))
-        use.take_all(stake for _, stake in cycle.endings)
-        return cycle
-
     def copy(self) -> "ShareCycle":
-        return ShareCycle(self.use.copy(), self.rights, self.now, list(self.endings), dict(self.heads))
+        return ShareCycle(self.use.copy(), self.rights, self.now, dict(self.heads))
 
-    def take(self, stake: Stake, until: datetime) -> None:
+    def take(self, stake: Stake) -> None:
         self.use.take(stake)
-        insort(self.endings, (until, stake), key=_time)
         self._forget()
 
-    def give(self, stake: Stake, until: datetime) -> None:
+    def give(self, stake: Stake) -> None:
         self.use.give(stake)
-        self.endings.remove((until, stake))
         self._forget()
 
     def _forget(self) -> None:
@@ -82,14 +72,19 @@ class ShareCycle:
         has_no_right = not self.rights.has_right(stake, share) or self.rights.tree.is_parted(share)
         return stake.is_spot, has_no_right, -stake.priority, rank, stake.created_at, stake.job
 
-    def shortage(self, stake: Stake, named: Named) -> tuple[ShareShortage, datetime | None] | None:
-        """Why the share has nothing for the job now, and when it has at the latest; None where it has."""
+    def shortage(
+        self, stake: Stake, named: Named, ends: Sequence[Reservation]
+    ) -> tuple[ShareShortage, datetime | None] | None:
+        """Why the share has nothing for the job now, and when it has at the latest; None where it has.
+
+        `ends` is all that is held, in the order in which it ends.
+        """
         shortage = self.use.shortage(stake)
         if shortage is None:
             return None
         bound = shortage.share, shortage.user
         if stake.size not in self.starts:
-            self.starts[stake.size] = self._earliest(stake, self.use, self.endings)
+            self.starts[stake.size] = self._earliest(stake, self.use, _endings(ends))
         starts = self.starts[stake.size]
         if starts is not None and len(self.heads) < MOST_HEADS:
             self.heads.setdefault(bound, ShareHead(stake, named, shortage, starts))
@@ -117,7 +112,7 @@ class ShareCycle:
             and self.now - other.created_at < LONG
         )
 
-    def delayed_head(self, stake: Stake, until: datetime) -> ShareHead | None:
+    def delayed_head(self, stake: Stake, until: datetime, ends: Sequence[Reservation]) -> ShareHead | None:
         """A head of a share that could start later if this job had what it needs until then."""
         if stake.is_spot:
             return None
@@ -128,14 +123,13 @@ class ShareCycle:
             if use is None:
                 use = self.use.copy()
                 use.take(stake)
-            endings = list(self.endings)
-            insort(endings, (until, stake), key=_time)
+            endings = merge(_endings(ends), [(until, stake)], key=_time)
             starts = self._earliest(head.stake, use, endings)
             if starts is None or head.starts is None or starts > head.starts:
                 return head
         return None
 
-    def _earliest(self, stake: Stake, use: ShareUse, endings: Sequence[Ending]) -> datetime | None:
+    def _earliest(self, stake: Stake, use: ShareUse, endings: Iterable[Ending]) -> datetime | None:
         """When the share has room at the latest; the endings are in order."""
         later, short, given = use.copy(), use.shortage(stake), list[Stake]()
         missing = short.missing if short is not None else -inf
@@ -151,6 +145,10 @@ class ShareCycle:
                 return max(until, self.now)
             missing = short.missing
         return None
+
+
+def _endings(ends: Iterable[Reservation]) -> Iterator[Ending]:
+    return ((item.until, item.stake) for item in ends if item.stake is not None)
 
 
 _time = itemgetter(0)  # of an Ending
