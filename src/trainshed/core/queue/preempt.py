@@ -12,7 +12,7 @@ priority, then those that lose the least work since their last stored checkpoint
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
+from functools import partial, reduce
 from itertools import chain, islice
 
 from trainshed.core.jobs.job import Job
@@ -117,28 +117,29 @@ def _claimants(
 ) -> Iterator[tuple[Job, tuple[JobGroup, ...]]]:
     """The first of the refused jobs that might stop enough to start, and whom. Others do not count."""
     free = machines.room.free()
-    of_alike: dict[object, tuple[JobGroup, ...]] = {}  # of those that are alike each may stop the same jobs
+    # Of those that are alike each may stop the same jobs: these, and what is free then.
+    of_alike: dict[object, tuple[tuple[JobGroup, ...], Amount]] = {}
 
-    def groups_of(stake: Stake) -> tuple[JobGroup, ...]:
+    def groups_of(stake: Stake) -> tuple[tuple[JobGroup, ...], Amount]:
         alike = running.rights.alike(stake), stake.size
         if alike not in of_alike:
-            of_alike[alike] = tuple(chain(*running.takeable(stake, machines.use)))
+            groups = tuple(chain(*running.takeable(stake, machines.use)))
+            of_alike[alike] = groups, reduce(Amount.plus, [group.room for group in groups], free)
         return of_alike[alike]
 
-    able = (
-        (job, groups)
-        for job in cycle.first_refused
-        if (groups := groups_of(cycle.stake_of(job)))
-        and _may_be_enough(cycle.ways_of(job), free, groups)
-        and _may_be_within_limits(cycle.stake_of(job), machines.use, groups)
-    )
+    def groups_for(job: Job) -> tuple[JobGroup, ...]:
+        """Whom the job might stop; nobody where that is not enough."""
+        stake = cycle.stake_of(job)
+        groups, free = groups_of(stake)
+        is_enough = groups and _may_be_enough(cycle.ways_of(job), free)
+        return groups if is_enough and _may_be_within_limits(stake, machines.use, groups) else ()
+
+    able = ((job, groups) for job in cycle.first_refused if (groups := groups_for(job)))
     return islice(able, MOST_CLAIMANTS)
 
 
-def _may_be_enough(ways: tuple[Way, ...], free: Amount, groups: tuple[JobGroup, ...]) -> bool:
+def _may_be_enough(ways: tuple[Way, ...], free: Amount) -> bool:
     """Whether the machines in all have so much. That takes no time, and spares most tries."""
-    for group in groups:
-        free = free.plus(group.room)
     needs = (total(way.wanted) for way in ways)
     return any(
         need.cpus <= free.cpus + EPSILON and need.memory <= free.memory and need.gpus <= free.gpus
