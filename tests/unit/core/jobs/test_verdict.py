@@ -213,6 +213,10 @@ EXAMPLES = [
     (Cause.DISK_FULL, unbuilt("ERROR: Could not install: [Errno 28] No space left on device: 'x'")),
     (Cause.BUILD_FAILED, unbuilt("error: subprocess-exited-with-error\nERROR: Failed building wheel for x")),
     (Cause.BUILD_FAILED, unbuilt("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE FILE.\n  Got 946d")),
+    (
+        Cause.BUILD_FAILED,
+        unbuilt("Image 'trainshed/python:3.9' cannot run here: the interpreter is Python 3.11."),
+    ),
     (Cause.BUILD_FAILED, unbuilt("error: command 'gcc' failed: No such file or directory")),
     (
         Cause.BUILD_FAILED,
