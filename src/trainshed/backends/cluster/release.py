@@ -33,34 +33,51 @@ class Released:
 async def release(api: ClusterApi, *, everywhere: bool, delete: bool) -> list[Released]:
     """Take our finalizer and Kueue's from all pods; with `delete`, remove all objects of ours too.
 
-    Kueue's goes too since it waits for replacements of pods that nobody makes any more. What Kueue made of
-    our pods is deleted before them.
+    Kueue's goes too since it waits for replacements of pods that nobody makes any more. Pods are deleted
+    before what Kueue made of them: after that Kueue deletes them too, with a grace in which they wait for a
+    server, and before Kubernetes 1.22 nodes keep to the grace that they were told first.
     """
     released: list[Released] = []
     for kind in _KINDS if delete else ("pods",):
         if kind == "podgroups" and not await api.serves(kind):
             continue
         items = parts(await api.list(kind, pods.HOME, everywhere=everywhere), "items")
+        for item in items if delete else ():
+            api.namespace, name = _place(item)
+            await api.delete(kind, name, grace=_GRACE)
+            released.append(Released(api.namespace, kind, name))
         if kind == "pods" and delete:
             released += await _delete_workloads(api, items)
         for item in items:
-            meta = part(item, "metadata")
-            api.namespace, name = str(meta["namespace"]), str(meta["name"])
-            finalizers = [str(word) for word in meta.get("finalizers") or ()]
+            finalizers = [str(word) for word in part(item, "metadata").get("finalizers") or ()]
             others = [word for word in finalizers if word not in _FINALIZERS]
-            if others != finalizers:
-                await api.patch(kind, name, {"metadata": {"finalizers": others or None}})
-            elif not delete:
+            if others == finalizers:
                 continue
-            if delete:
-                await api.delete(kind, name, grace=_GRACE)
-            released.append(Released(api.namespace, kind, name))
+            api.namespace, name = _place(item)
+            await _set_finalizers(api, kind, name, others)
+            if not delete:
+                released.append(Released(api.namespace, kind, name))
     return sorted(released)
+
+
+def _place(item: Object) -> tuple[str, str]:
+    """The namespace and the name."""
+    meta = part(item, "metadata")
+    return str(meta["namespace"]), str(meta["name"])
+
+
+async def _set_finalizers(api: ClusterApi, kind: str, name: str, finalizers: Sequence[str]) -> None:
+    """Who else takes them may have been faster: then the object is gone."""
+    try:
+        await api.patch(kind, name, {"metadata": {"finalizers": list(finalizers) or None}})
+    except ApiFault as fault:
+        if not fault.is_missing:
+            raise
 
 
 async def _delete_workloads(api: ClusterApi, items: Sequence[Object]) -> list[Released]:
     """What Kueue made of these pods."""
-    groups = [(str(part(item, "metadata")["namespace"]), grouping_of(item)) for item in items]
+    groups = [(_place(item)[0], grouping_of(item)) for item in items]
     queued = {(namespace, group.name) for namespace, group in groups if group.queue}
     if not queued or not await api.serves("workloads"):
         return []
