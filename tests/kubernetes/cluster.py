@@ -158,12 +158,12 @@ def _see_to_image(cluster: Cluster) -> None:
 
 
 @contextlib.contextmanager
-def a_cluster_apart(folder: Path, nodes: int = 2) -> Iterator[Cluster]:
-    """For tests that cut nodes off or remove the cluster; it notices lost nodes sooner than the shared."""
+def a_cluster_apart(folder: Path, nodes: int = 2, node_grace: int = GRACE) -> Iterator[Cluster]:
+    """For tests that cut nodes off or remove the cluster; it notices lost nodes after this many seconds."""
     if reason := why_not():
         pytest.skip(reason)
     try:
-        command(folder, "up", "--nodes", str(nodes), "--node-grace", str(GRACE))
+        command(folder, "up", "--nodes", str(nodes), "--node-grace", str(node_grace))
         cluster = started(folder)
         assert cluster is not None
         cluster.command("load")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from trainshed.backends.cluster.nodes import nodes_of, quantity, requested, slim_pod, with_gpu_type
-from trainshed.backends.cluster.pod import HOME, node_affinity
+from trainshed.backends.cluster.nodes import elsewhere, nodes_of, quantity, requested, slim_pod
+from trainshed.backends.cluster.pod import HOME, avoided_nodes, meant_node, node_affinity, not_on, on_node
 from trainshed.backends.cluster.pod_state import state_of
 
 
@@ -166,10 +166,23 @@ def test_a_pod_for_a_type_of_gpu_is_meant_for_the_nodes_whose_labels_name_it():
     nodes = [node("a"), node("b"), other, {"metadata": {"labels": {"accelerator": "t4"}}}, {}]
     by_product = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["H200"]}
     by_cloud = {"key": "cloud.google.com/gke-accelerator", "operator": "In", "values": ["h200"]}
-    assert with_gpu_type(nodes, lambda device: device.upper() == "H200") == node_affinity(
+    is_meant = lambda device: device.upper() == "H200"  # noqa: E731
+    assert elsewhere(nodes, is_meant, ()) == node_affinity(
         [{"matchExpressions": [by_cloud]}, {"matchExpressions": [by_product]}]
     )
-    assert with_gpu_type(nodes, lambda device: device == "A100") == {}
+    others = {"matchFields": [not_on("b"), not_on("c")]}
+    assert elsewhere(nodes, is_meant, ("b", "c")) == node_affinity(
+        [{"matchExpressions": [by_cloud], **others}, {"matchExpressions": [by_product], **others}]
+    )
+    assert elsewhere(nodes, lambda device: device == "A100", ()) == {}
+
+
+def test_a_pod_that_may_be_on_all_nodes_but_some_is_meant_for_none():
+    affinity = elsewhere((), lambda _: False, ("b", "c"))
+    assert affinity == node_affinity([{"matchFields": [not_on("b"), not_on("c")]}])
+    avoiding = {"spec": {"affinity": affinity}}
+    assert (meant_node(avoiding), avoided_nodes(avoiding)) == ("", ("b", "c"))
+    assert meant_node({"spec": {"affinity": on_node("a")}}) == "a"
 
 
 @pytest.mark.parametrize(

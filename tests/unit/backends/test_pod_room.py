@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from trainshed.backends.cluster.api import ApiFault
-from trainshed.backends.cluster.pod import on_node
+from trainshed.backends.cluster.pod import node_affinity, not_on, on_node
 from trainshed.backends.cluster.pod_room import PodRoom
 from trainshed.backends.cluster.pod_state import slim_own_pod
 from trainshed.core.queue.fleet import Node
@@ -15,10 +15,11 @@ from trainshed.core.queue.fleet import Node
 ONE = {"cpu": 1.0, "memory": 100.0}
 
 
-def pod(name: str, *, meant: str = "", node: str = "", phase: str = "Pending", cpu: str = "1") -> Any:
-    spec: dict[str, Any] = {"containers": [{"resources": {"requests": {"cpu": cpu, "memory": "100"}}}]}
+def pod(name: str, *, meant: str = "", avoided: str = "", node: str = "", phase: str = "Pending") -> Any:
+    spec: dict[str, Any] = {"containers": [{"resources": {"requests": {"cpu": "1", "memory": "100"}}}]}
     spec |= {"nodeName": node} if node else {}
     spec |= {"affinity": on_node(meant)} if meant else {}
+    spec |= {"affinity": node_affinity([{"matchFields": [not_on(avoided)]}])} if avoided else {}
     meta = {"name": name, "resourceVersion": "7"}
     return slim_own_pod({"metadata": meta, "spec": spec, "status": {"phase": phase}})
 
@@ -83,6 +84,15 @@ async def test_a_pod_that_has_a_node_or_waits_for_none_stays(other: Any):
     api = Calls()
     assert await room(pod("a", node="n1"), pod("b", node="n1"), other, api=api).displace("c") == ""
     assert api.deleted == []
+
+
+async def test_a_pod_that_avoids_a_silent_node_goes_back_once_that_answers():
+    api, waits = Calls(), pod("c", avoided="n1")
+    assert await room(waits, takes_pods=False, api=api).displace("c") == ""
+    assert await room(pod("c", avoided="n1", node="n2"), api=api).displace("c") == ""
+    assert api.deleted == []
+    assert await room(waits, api=api).displace("c") == "Node n1 answers again."
+    assert api.deleted == ["c"]
 
 
 async def test_a_pod_that_was_just_given_a_node_stays():

@@ -299,8 +299,8 @@ class ClusterBackend:
             why = self._room.promise(node, run.pod, requested(body["spec"]))
         why = why or self._room.closure(node)
         if why or run.grouping.queue:
-            frame = replace(frame, elsewhere=self._nodes.with_gpu_type(launch.accelerator))
-            body = pods.render_pod(launch, frame, anywhere=True)
+            affinity = self._nodes.elsewhere(launch.accelerator, avoids_silent=not run.grouping.queue)
+            body = pods.render_pod(launch, replace(frame, elsewhere=affinity), anywhere=True)
         if why and not run.grouping.queue:
             run.note = f"{run.note} {why} Kubernetes chooses another for {run.key.name.task}.".strip()
         run.mark("created")

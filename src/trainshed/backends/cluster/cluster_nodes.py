@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from trainshed.backends.cluster.api import FORBIDDEN, ApiFault, ClusterApi
 from trainshed.backends.cluster.node_watch import NodeWatch
-from trainshed.backends.cluster.nodes import nodes_of, slim_pod, with_gpu_type
+from trainshed.backends.cluster.nodes import elsewhere, nodes_of, slim_pod
 from trainshed.backends.cluster.object_cache import ObjectCache
 from trainshed.backends.cluster.objects import Object, part
 from trainshed.backends.cluster.pod import HOME
@@ -64,12 +64,11 @@ class ClusterNodes:
             self._offered = nodes_of(nodes, pods, self._home, self._template)
         return self._offered
 
-    def with_gpu_type(self, accelerator: str) -> Object:
-        """The affinity of a pod that asks for this type, where Kubernetes chooses its node."""
-        if not accelerator:
-            return {}
-        nodes = self.cache.objects.values()
-        return with_gpu_type(nodes, lambda device: self._accelerator_of(device) == accelerator)
+    def elsewhere(self, accelerator: str, *, avoids_silent: bool) -> Object:
+        """The affinity of a pod that asks for this type of GPU, where Kubernetes chooses its node."""
+        nodes = self.cache.objects.values() if accelerator else ()
+        silent = self._watch.unnoticed() if avoids_silent else ()
+        return elsewhere(nodes, lambda device: self._accelerator_of(device) == accelerator, silent)
 
     def is_silent(self, name: str) -> bool:
         return self._watch.is_silent(name)

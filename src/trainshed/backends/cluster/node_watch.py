@@ -12,7 +12,7 @@ from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.object_cache import ObjectCache
 from trainshed.backends.cluster.objects import Object, part, parts
 
-_SILENT = 13.0  # seconds without a lease: the next one was due three seconds ago
+_SILENT = 12.0  # seconds without a lease: the next one was due two seconds ago
 log = logging.getLogger(__name__)
 
 
@@ -45,12 +45,21 @@ class NodeWatch:
         node = self._nodes.objects.get(name)
         if node is None:
             return True
-        conditions = parts(part(node, "status"), "conditions")
-        if any(item.get("type") == "Ready" and item.get("status") == "Unknown" for item in conditions):
+        if _is_known_lost(node):
             return True
         heard = self._heard.get(name)
         return heard is not None and asyncio.get_running_loop().time() - heard > _SILENT
 
+    def unnoticed(self) -> list[str]:
+        """The silent nodes of which Kubernetes does not know it yet: it still puts pods on them."""
+        nodes = self._nodes.objects.items()
+        return [name for name, node in nodes if self.is_silent(name) and not _is_known_lost(node)]
+
     def _renewed(self, lease: Object, is_gone: bool) -> None:
         if not is_gone:
             self._heard[str(lease["metadata"]["name"])] = asyncio.get_running_loop().time()
+
+
+def _is_known_lost(node: Object) -> bool:
+    conditions = parts(part(node, "status"), "conditions")
+    return any(item.get("type") == "Ready" and item.get("status") == "Unknown" for item in conditions)

@@ -3,10 +3,10 @@
 `backend.py` calls it with the objects it keeps up to date. Nodes that take no pods of ours are left out.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from trainshed.backends.cluster.objects import Object, part, parts
-from trainshed.backends.cluster.pod import HOME, node_affinity
+from trainshed.backends.cluster.pod import HOME, node_affinity, not_on
 from trainshed.backends.cluster.pod_template import GPU, NOTHING_MORE, PodTemplate
 from trainshed.core.queue.fleet import Node
 
@@ -79,19 +79,23 @@ def nodes_of(
     return tuple(sorted(offered, key=lambda node: node.name))
 
 
-def with_gpu_type(nodes: Iterable[Object], is_meant: Callable[[str], bool]) -> Object:
-    """The affinity of a pod to the nodes whose label names a type that is meant; empty where none has it."""
+def elsewhere(nodes: Iterable[Object], is_meant: Callable[[str], bool], avoided: Collection[str]) -> Object:
+    """The affinity of a pod to the nodes whose label names a type that is meant; to all where none has it.
+
+    Never to those that are avoided.
+    """
     values: dict[str, set[str]] = {}
     for item in nodes:
         labels = part(part(item, "metadata"), "labels")
         name = _gpu_label(labels)
         if name and is_meant(str(labels[name])):
             values.setdefault(name, set()).add(str(labels[name]))
+    others = {"matchFields": [not_on(node) for node in avoided]} if avoided else {}
     terms = [
-        {"matchExpressions": [{"key": name, "operator": "In", "values": sorted(values[name])}]}
+        {"matchExpressions": [{"key": name, "operator": "In", "values": sorted(values[name])}], **others}
         for name in sorted(values)
     ]
-    return node_affinity(terms) if terms else {}
+    return node_affinity(terms or [others]) if terms or others else {}
 
 
 def _gpu_label(labels: Mapping[str, object]) -> str:

@@ -7,7 +7,7 @@ ConfigMap, so any image will do. Names, labels and the finalizer are decided her
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from trainshed.backends.cluster.grouping import ALONE, Grouping
@@ -300,17 +300,34 @@ def _resources(launch: Launch) -> Object:
 
 def on_node(node: str) -> Object:
     """By the scheduler: a pod with `nodeName` would skip it, and with it the checks of what is free."""
-    field = {"key": "metadata.name", "operator": "In", "values": [node]}
-    return node_affinity([{"matchFields": [field]}])
+    return node_affinity([{"matchFields": [_named(node, "In")]}])
+
+
+def not_on(node: str) -> Object:
+    """What a term of an affinity says to avoid a node."""
+    return _named(node, "NotIn")
+
+
+def _named(node: str, operator: str) -> Object:
+    return {"key": "metadata.name", "operator": operator, "values": [node]}
 
 
 def meant_node(pod: Object) -> str:
     """The only node on which a pod of ours may be placed; empty where Kubernetes chooses."""
+    return next(_nodes_named(pod, "In"), "")
+
+
+def avoided_nodes(pod: Object) -> tuple[str, ...]:
+    """Those on which Kubernetes may not place it."""
+    return tuple(sorted(set(_nodes_named(pod, "NotIn"))))
+
+
+def _nodes_named(pod: Object, operator: str) -> Iterator[str]:
     affinity = part(part(part(pod, "spec"), "affinity"), "nodeAffinity")
     for term in parts(part(affinity, "requiredDuringSchedulingIgnoredDuringExecution"), "nodeSelectorTerms"):
         for row in parts(term, "matchFields"):
-            return str(row["values"][0])
-    return ""
+            if row["operator"] == operator:
+                yield str(row["values"][0])
 
 
 def node_affinity(terms: list[Object]) -> Object:

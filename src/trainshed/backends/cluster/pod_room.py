@@ -67,12 +67,17 @@ class PodRoom:
     async def displace(self, name: str) -> str:
         """Delete a pod that waits for a node which cannot take it: why, or nothing where it stays.
 
-        Only if it still waits: one that has just been given a node is left alone.
+        Only if it still waits: one that has just been given a node is left alone. One that waits elsewhere
+        since its node was silent goes back once that answers.
         """
         pod = self._pods.objects.get(name)
-        if pod is None or not pod["meant"] or part(pod, "spec").get("nodeName"):
+        if pod is None or part(pod, "spec").get("nodeName"):
             return ""
-        why = self.refusal(pod["meant"], name, pod["takes"])
+        if pod["meant"]:
+            why = self.refusal(pod["meant"], name, pod["takes"])
+        else:
+            back = [str(node) for node in pod["avoided"] if self._nodes.takes_pods(str(node))]
+            why = f"Node {back[0]} answers again." if back else ""
         if not why:
             return ""
         try:

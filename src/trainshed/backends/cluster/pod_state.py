@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from trainshed.backends.cluster.nodes import requested
 from trainshed.backends.cluster.objects import Object, part, parts
-from trainshed.backends.cluster.pod import CONTAINER, meant_node
+from trainshed.backends.cluster.pod import CONTAINER, avoided_nodes, meant_node
 from trainshed.backends.cluster.pod_interruptions import interruption_of, over_disk
 from trainshed.backends.cluster.pod_reasons import PodEvent, obstacle_of
 from trainshed.backends.cluster.workload_reasons import is_gated
@@ -73,6 +73,7 @@ def slim_own_pod(pod: Object) -> Object:
         "status": part(pod, "status"),
         "takes": requested(part(pod, "spec")),
         "meant": meant_node(pod),
+        "avoided": avoided_nodes(pod),
     }
 
 
