@@ -26,6 +26,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler (cc)"),
 ]
 
+ROOT = Path(__file__).parents[2]
 FIRST, LAST = 200_000, 200_003
 RANGE = f"{FIRST}-{LAST}"
 NO_RIGHTS = {"CapInh": 0, "CapPrm": 0, "CapEff": 0, "CapBnd": 0, "CapAmb": 0, "NoNewPrivs": 1}
@@ -93,20 +94,28 @@ STAYS = "import os, time; print(os.getpid(), os.getuid(), flush=True); time.slee
 
 
 def served(*flags: str) -> LiveServer:
-    """A server whose home and whose Python other users get to, wherever the Python of these tests is."""
+    """A server whose home, Python and sources other users get to, wherever those of these tests are."""
     server = LiveServer("--cpus", "64", "--memory", "512GiB", *flags)
     server.base.chmod(0o711)
-    closed = [folder for folder in Path(sys.base_prefix).parents if not folder.stat().st_mode & 0o001]
-    if closed:
-        prefix, top = shlex.quote(sys.base_prefix), shlex.quote(str(closed[-1]))
-        show = (
-            f"mount --make-rprivate / && mkdir -p {server.base}/python"
-            f" && mount --bind {prefix} {server.base}/python"
-            f" && mount -t tmpfs -o mode=755 tmpfs {top} && mkdir -p {prefix}"
-            f' && mount --move {server.base}/python {prefix} && exec "$@"'
-        )
+    hidden = {place: top for place in (Path(sys.base_prefix), ROOT) if (top := _closed_above(place))}
+    if hidden:
+        kept = {place: f"{server.base}/shown-{number}" for number, place in enumerate(hidden)}
+        words = [
+            ["mount", "--make-rprivate", "/"],
+            ["mkdir", "-p", *kept.values()],
+            *(["mount", "--bind", str(place), shown] for place, shown in kept.items()),
+            *(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(top)] for top in set(hidden.values())),
+            *(["mkdir", "-p", str(place)] for place in kept),
+            *(["mount", "--move", shown, str(place)] for place, shown in kept.items()),
+        ]
+        show = " && ".join([*map(shlex.join, words), 'exec "$@"'])
         server.prefix = ("unshare", "--mount", "sh", "-c", show, "sh")
     return server
+
+
+def _closed_above(place: Path) -> Path | None:
+    """The uppermost folder above it through which other users do not get."""
+    return next((top for top in reversed(place.parents) if not top.stat().st_mode & 0o001), None)
 
 
 @pytest.fixture(scope="module")
