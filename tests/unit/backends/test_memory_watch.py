@@ -57,3 +57,21 @@ async def test_a_run_that_an_earlier_server_was_about_to_end_is_ended_once(tmp_p
         await asyncio.sleep(0)
     await watch.close()
     assert ended == [key("a")]
+
+
+async def test_no_other_run_is_ended_while_one_that_is_being_ended_still_has_memory(tmp_path: Path):
+    ended: list[RunKey] = []
+
+    async def end(run: ProcessRun) -> None:
+        ended.append(run.key)
+
+    watch = MemoryWatch[ProcessRun](asyncio.Event().wait, end)
+    limit = MemoryLimit(most=4 * GIB, weight=2 * GIB, shared=True)
+    runs = [ProcessRun(key("a", n), str(tmp_path / str(n)), memory=limit) for n in range(2)]
+    for run in runs:
+        Path(run.folder).mkdir()
+    watch.take(runs, {key("a", 0): 3 * GIB, key("a", 1): 2 * GIB})
+    watch.take(runs, {key("a", 0): 2 * GIB + 1, key("a", 1): 2 * GIB + 2})  # the first has given back some
+    await asyncio.sleep(0)
+    await watch.close()
+    assert ended == [key("a", 0)]

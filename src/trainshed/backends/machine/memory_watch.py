@@ -18,10 +18,12 @@ class MemoryWatch(LimitWatch[AnyRun]):
         """What the runs use that no cgroup holds to their limits."""
         watched = {run.key: run for run in runs if run.memory is not None and run.key in used}
         limits = {key: run.memory for key, run in watched.items() if run.memory is not None}
-        over = excess(limits, used)
+        # What a run that is being ended still has does not count against the others: it gives that back.
+        staying = {key: limit for key, limit in limits.items() if not watched[key].over_memory}
+        over = excess(staying, used)
         self._ending &= watched.keys()
         for key, run in watched.items():
-            if key in over and not run.over_memory:
+            if key in over:
                 run.note_over_memory(in_words(limits[key], used[key], over[key]))
             if run.over_memory:
                 self.end_once(run)
