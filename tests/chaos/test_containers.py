@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.chaos.port import quiet_port
 from tests.containers.engine import Podman, an_engine
 from tests.containers.engine_guard import mounted
 from tests.containers.engine_images import BASE
 from tests.faults import Sentence
 from tests.live import PATIENCE, LiveServer, by_id
+from tests.network import quiet_port
 
 pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600)]
 

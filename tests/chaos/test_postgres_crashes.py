@@ -12,11 +12,11 @@ from functools import partial
 import pytest
 
 from tests.chaos.clients import World
-from tests.chaos.port import quiet_port
 from tests.chaos.settle import ROOM
 from tests.chaos.storm import torment_and_check
 from tests.contracts.postgres import Server, postgres
 from tests.live import LiveServer
+from tests.network import quiet_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs_postgres]
 __all__ = ["postgres"]

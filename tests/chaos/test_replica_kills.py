@@ -16,9 +16,9 @@ import pytest
 
 from tests.chaos.kinds import command
 from tests.chaos.notes import Note, held_locks, read_notes
-from tests.chaos.port import quiet_port
 from tests.chaos.settle import ROOM, cgroups
 from tests.live import JOBS, PATIENCE, LiveServer, pool, until
+from tests.network import quiet_port
 from tests.shared_server import forget_jobs
 
 pytestmark = pytest.mark.slow

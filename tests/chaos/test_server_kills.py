@@ -6,10 +6,10 @@ pytest tests/chaos --rounds=300 --seed=42
 import pytest
 
 from tests.chaos.nemesis import torment
-from tests.chaos.port import quiet_port
 from tests.chaos.settle import ROOM
 from tests.chaos.storm import torment_and_check
 from tests.live import LiveServer
+from tests.network import quiet_port
 
 pytestmark = pytest.mark.slow
 

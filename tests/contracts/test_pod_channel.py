@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -15,7 +14,7 @@ from typing import cast
 import pytest
 
 from tests.contracts.backend_bench import until
-from tests.network import needs_ipv6
+from tests.network import needs_ipv6, quiet_port
 from trainshed.backends.cluster import backend
 from trainshed.backends.cluster.api import ClusterApi
 from trainshed.backends.cluster.channel import PodChannel
@@ -63,9 +62,7 @@ class Pod:
         (folder / "record").touch()
         (folder / "init").write_bytes(init(folder))
         (folder / "init").chmod(0o755)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = quiet_port()
         self.record = InitRecord()
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.contracts.backend_bench import until
 from tests.contracts.test_pod_channel import Pod, pod
+from tests.network import quiet_port
 from trainshed.backends.cluster.pod_connection import PodDoor
 from trainshed.backends.cluster.tunnel import PodTunnel
 from trainshed.backends.machine.loopback import Streams
@@ -73,12 +74,6 @@ async def echoes() -> AsyncIterator[Echoes]:
     echoes.server.close()
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 def started(pod: Pod, port: int, program: str, *words: str) -> "asyncio.Task[None]":
     pod.start("--begin", "--tunnel", str(port), sys.executable, "-c", program, str(port), *words)
     return asyncio.create_task(pod.follow(pod.channel()))
@@ -96,7 +91,7 @@ async def tunnelled(pod: Pod, echoes: Echoes) -> AsyncIterator[PodTunnel]:
 
 
 async def test_many_programs_reach_the_server_at_once_and_it_knows_whose_they_are(pod: Pod, echoes: Echoes):
-    port = free_port()
+    port = quiet_port()
     async with tunnelled(pod, echoes):
         following = started(pod, port, ECHOES, "64")
         await until(lambda: "all 64" in pod.out)
@@ -105,7 +100,7 @@ async def test_many_programs_reach_the_server_at_once_and_it_knows_whose_they_ar
 
 
 async def test_connections_wait_while_no_server_is_there_and_come_to_the_next(pod: Pod, echoes: Echoes):
-    following = started(pod, free_port(), ECHOES, "20")
+    following = started(pod, quiet_port(), ECHOES, "20")
     await until(lambda: pod.record.begun)
     await asyncio.sleep(0.5)
     assert echoes.came == []
@@ -116,7 +111,7 @@ async def test_connections_wait_while_no_server_is_there_and_come_to_the_next(po
 
 async def test_who_is_taken_by_a_server_that_does_not_answer_goes_to_the_next(pod: Pod, echoes: Echoes):
     """It is there, and silent: the init gives it up and asks another one."""
-    following = started(pod, free_port(), "import time; time.sleep(1)\n" + ECHOES, "3")
+    following = started(pod, quiet_port(), "import time; time.sleep(1)\n" + ECHOES, "3")
     await until(lambda: pod.record.begun)
     _, silent = await asyncio.open_connection("127.0.0.1", pod.port)
     silent.write(b"secret tunnel\n")
@@ -132,7 +127,7 @@ async def test_a_gigabyte_each_way_needs_little_memory(pod: Pod, echoes: Echoes)
     before = resident()
     most = 0
     async with tunnelled(pod, echoes):
-        following = started(pod, free_port(), MUCH, "1024")
+        following = started(pod, quiet_port(), MUCH, "1024")
         while "1024" not in pod.out:
             most = max(most, resident())
             await asyncio.sleep(0.05)
@@ -142,7 +137,7 @@ async def test_a_gigabyte_each_way_needs_little_memory(pod: Pod, echoes: Echoes)
 
 async def test_a_pod_whose_programs_connect_to_nothing_costs_one_connection(pod: Pod, echoes: Echoes):
     async with tunnelled(pod, echoes) as tunnel:
-        following = started(pod, free_port(), "import time; print('up', flush=True); time.sleep(60)")
+        following = started(pod, quiet_port(), "import time; print('up', flush=True); time.sleep(60)")
         await until(lambda: "up" in pod.out)
         await until(lambda: connections(pod.port) == 2)  # the one for output, and the one that waits
         assert tunnel._idle == 1
