@@ -4,7 +4,9 @@ Two identities: the server's own, which may do everything, and that of jobs, whi
 buckets and nothing else. Beside the files it writes nothing and starts nothing.
 """
 
+import contextlib
 import json
+import os
 import secrets
 import socket
 from collections.abc import Iterable, Mapping
@@ -17,7 +19,9 @@ from trainshed.buckets.trouble import translated
 from trainshed.disk.folder_sync import write_durably
 
 REGION = "us-east-1"
-_PORTS = range(21_000, 22_000)  # below the kernel's own range, also with the 10,000 SeaweedFS adds for itself
+_GRPC = 10_000  # that SeaweedFS adds to each port for a second one
+_PORTS = range(21_000, 22_000)  # below the kernel's own range, also the second ones
+SOCKETS = Path("/tmp")  # where SeaweedFS has a socket beside each port, as seaweedfs-PART-PORT.sock
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ def ports_of(folder: Path, claims: PortClaims) -> SeaweedPorts:
     """Those of last time, so that running programs still find it, unless somebody else has one now."""
 
     def is_ours(port: int) -> bool:
-        return all(_is_free(item) for item in _with_grpc((port,))) and claims.take(port)
+        return all(_is_free(item) for item in (port, port + _GRPC)) and claims.take(port)
 
     ports_before = _read(folder / "ports.json")
     if ports_before and all(is_ours(port) for port in ports_before.values()):
@@ -129,15 +133,22 @@ def _read(path: Path) -> dict[str, Any]:
         return {}  # cut off by a full disk: as if there were none
 
 
-def _with_grpc(ports: Iterable[int]) -> tuple[int, ...]:
-    return tuple(item for port in ports for item in (port, port + 10_000))
-
-
 def _is_free(port: int) -> bool:
+    if _has_foreign_socket(port):
+        return False
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
             return False
+    return True
+
+
+def _has_foreign_socket(port: int) -> bool:
+    """Whether another user's stands there, perhaps left over: SeaweedFS can neither use nor remove it."""
+    if (own := os.geteuid()) == 0:
+        return False
+    with contextlib.suppress(FileNotFoundError):  # its server ends meanwhile
+        return any(path.lstat().st_uid != own for path in SOCKETS.glob(f"seaweedfs-*-{port}.sock"))
     return True

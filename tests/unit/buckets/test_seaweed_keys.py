@@ -1,11 +1,13 @@
 """Keys that are made once, ports that stay, and identities that may no more than they need."""
 
 import contextlib
+import os
 import socket
 from pathlib import Path
 
 import pytest
 
+from trainshed.buckets import seaweed_keys
 from trainshed.buckets.port_claims import PortClaims
 from trainshed.buckets.seaweed_keys import identities, job_variables, keys_of, ports_of
 
@@ -49,6 +51,16 @@ def test_a_port_that_somebody_else_has_now_is_not_used(tmp_path: Path, claims: P
             taken.bind(("127.0.0.1", ports.s3))
             taken.listen()
         assert ports_of(tmp_path, claims).s3 != ports.s3
+
+
+def test_a_port_beside_which_another_user_has_left_a_socket_is_not_used(
+    tmp_path: Path, claims: PortClaims, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seaweed_keys, "SOCKETS", tmp_path)
+    ports = ports_of(tmp_path, claims)
+    (tmp_path / f"seaweedfs-master-grpc-{ports.master + 10_000}.sock").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert ports_of(tmp_path, claims).master != ports.master
 
 
 def test_a_file_that_was_cut_off_counts_as_none(tmp_path: Path) -> None:
