@@ -124,9 +124,9 @@ async def test_a_name_below_another_has_no_place_and_is_kept_all_the_same(
     assert held(home) == []
 
 
-async def test_everything_kept_is_read_only_and_for_nobody_else(bucket: DiskBucket, home: Path) -> None:
+async def test_everything_kept_is_for_its_owner_alone(bucket: DiskBucket, home: Path) -> None:
     await put(bucket, "a/b")
-    assert stat.S_IMODE((home / "shed/a/b").stat().st_mode) == 0o400
+    assert stat.S_IMODE((home / "shed/a/b").stat().st_mode) == 0o600
     assert stat.S_IMODE((home / "shed/a").stat().st_mode) == 0o700
 
 

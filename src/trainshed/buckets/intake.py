@@ -97,8 +97,9 @@ class ObjectIntake:
             if self._is_closed:
                 return
             if self._file < 0:
+                # Its owner may write: later pieces come, and the overlay of a view asks for that.
+                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 # What lies behind the known end was never acknowledged.
-                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o400)
                 os.ftruncate(self._file, self.sums.size)
                 os.lseek(self._file, self.sums.size, os.SEEK_SET)
             at = self.sums.size

@@ -12,6 +12,7 @@ import errno
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -22,6 +23,7 @@ from trainshed.buckets.trouble import translated
 from trainshed.core.view import MOST, LaidOutView, View
 
 _TRIES = 3
+_NEEDS_MODE = os.geteuid() != 0  # root writes whatever the mode says
 
 Row: TypeAlias = tuple[bytes, str, str | None]
 
@@ -137,6 +139,8 @@ def _share(source: str, path: str, copies: bool) -> None:
     if not copies:
         try:
             os.link(source, path, follow_symlinks=False)
+            if _NEEDS_MODE and not os.lstat(path).st_mode & stat.S_IWUSR:  # stored by an older release
+                os.chmod(path, stat.S_IRUSR | stat.S_IWUSR)
             return
         except OSError as error:
             if error.errno not in (errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP):
