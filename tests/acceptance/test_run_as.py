@@ -2,9 +2,7 @@
 
 import json
 import os
-import shlex
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from tests import folders
 from tests.acceptance.test_gcs_paths import media
 from tests.acceptance.test_shell import PROTOCOL, a_ticket, path, said
 from tests.live import PROJECT, LiveServer, by_id, pool, python, until
+from tests.reachable import reachable
 from tests.shared_server import forget_jobs
 from trainshed.client.websocket import WebSocket
 
@@ -26,7 +25,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler (cc)"),
 ]
 
-ROOT = Path(__file__).parents[2]
 FIRST, LAST = 200_000, 200_003
 RANGE = f"{FIRST}-{LAST}"
 NO_RIGHTS = {"CapInh": 0, "CapPrm": 0, "CapEff": 0, "CapBnd": 0, "CapAmb": 0, "NoNewPrivs": 1}
@@ -93,34 +91,9 @@ print(json.dumps({"uid": os.getuid(), "user": os.environ["USER"], "umask": os.um
 STAYS = "import os, time; print(os.getpid(), os.getuid(), flush=True); time.sleep(1000)"
 
 
-def served(*flags: str) -> LiveServer:
-    """A server whose home, Python and sources other users get to, wherever those of these tests are."""
-    server = LiveServer("--cpus", "64", "--memory", "512GiB", *flags)
-    server.base.chmod(0o711)
-    hidden = {place: top for place in (Path(sys.base_prefix), ROOT) if (top := _closed_above(place))}
-    if hidden:
-        kept = {place: f"{server.base}/shown-{number}" for number, place in enumerate(hidden)}
-        words = [
-            ["mount", "--make-rprivate", "/"],
-            ["mkdir", "-p", *kept.values()],
-            *(["mount", "--bind", str(place), shown] for place, shown in kept.items()),
-            *(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(top)] for top in set(hidden.values())),
-            *(["mkdir", "-p", str(place)] for place in kept),
-            *(["mount", "--move", shown, str(place)] for place, shown in kept.items()),
-        ]
-        show = " && ".join([*map(shlex.join, words), 'exec "$@"'])
-        server.prefix = ("unshare", "--mount", "sh", "-c", show, "sh")
-    return server
-
-
-def _closed_above(place: Path) -> Path | None:
-    """The uppermost folder above it through which other users do not get."""
-    return next((top for top in reversed(place.parents) if not top.stat().st_mode & 0o001), None)
-
-
 @pytest.fixture(scope="module")
 def shared_server() -> Iterator[LiveServer]:
-    with served("--run-as", RANGE) as live:
+    with reachable("--run-as", RANGE) as live:
         for bucket in ("shelf", "training-data"):
             live.post(f"/storage/v1/b?project={PROJECT}", {"name": bucket})
         yield live
@@ -334,7 +307,7 @@ def test_a_failed_replica_is_held_for_a_shell_of_its_user(server: LiveServer) ->
 
 
 def test_a_job_is_forked_from_a_warm_interpreter_and_has_no_more_rights_than_a_fresh_one() -> None:
-    with served("--run-as", RANGE, "--warm", "trainshed/python:3") as server:
+    with reachable("--run-as", RANGE, "--warm", "trainshed/python:3") as server:
         _, pid, _ = stays(server)
         until(
             lambda: "WARM" in json.dumps(server.get(f"/v1/projects/{PROJECT}/locations/us-central1/runtimes"))
@@ -349,7 +322,7 @@ def test_a_job_is_forked_from_a_warm_interpreter_and_has_no_more_rights_than_a_f
 
 
 def test_all_jobs_can_share_one_user_of_the_machine() -> None:
-    with served("--run-as", "daemon") as server:
+    with reachable("--run-as", "daemon") as server:
         seen = [probe(server), probe(server)]
         assert [set(one["ids"]) for one in seen] == [{1}, {1}]
         assert [one["able"] for one in seen] == [[], []]
@@ -378,25 +351,25 @@ def refused(server: LiveServer, *words: str) -> str:
     ],
 )
 def test_users_that_jobs_cannot_have_are_refused_at_start(flags: Sequence[str], sentence: str) -> None:
-    assert sentence in refused(served("--run-as", *flags))
+    assert sentence in refused(reachable("--run-as", *flags))
 
 
 def test_a_server_without_the_rights_is_refused_at_start() -> None:
-    server = served("--run-as", RANGE)
+    server = reachable("--run-as", RANGE)
     server.base.chmod(0o777)
     assert "only root may do that" in refused(server, "setpriv", "--reuid=1", "--clear-groups")
     without = ("setpriv", "--bounding-set=-setuid")
-    assert "root without CAP_SETUID" in refused(served("--run-as", RANGE), *without)
+    assert "root without CAP_SETUID" in refused(reachable("--run-as", RANGE), *without)
 
 
 def test_a_home_that_users_do_not_get_to_is_refused_at_start() -> None:
-    server = served("--run-as", RANGE)
+    server = reachable("--run-as", RANGE)
     server.base.chmod(0o700)
     assert f"does not get to {server.base}" in refused(server)
 
 
 def test_without_the_setting_the_home_is_closed_again() -> None:
-    with served("--run-as", RANGE) as server:
+    with reachable("--run-as", RANGE) as server:
         succeeded(server, server.submit(python(USES)))
         assert server.home.stat().st_mode & 0o777 == 0o711
         server.stop()
