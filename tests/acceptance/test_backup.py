@@ -3,7 +3,6 @@
 import http.client
 import json
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -162,7 +161,7 @@ def test_what_was_acknowledged_before_a_backup_is_there_after_a_restore(
     token, lines = server.token, server.lines(ended)
     server.kill()
     sweep(server.base)
-    shutil.rmtree(server.home)
+    server.lose_home()
     done = trainshed(server.home, "restore", str(backup))
     assert done.returncode == 0, done.stderr
     server.start()
@@ -198,7 +197,7 @@ def test_a_restore_leaves_a_home_alone_that_is_used_or_not_empty(server: LiveSer
     refused = trainshed(server.home, "restore", str(backup))
     assert refused.returncode == 1
     assert f"A server (pid {server.pid}) uses {server.home}" in refused.stderr
-    shutil.rmtree(server.home)  # under the server
+    server.lose_home()  # under the server
     refused = trainshed(server.home, "restore", str(backup))
     assert f"A server (pid {server.pid}) uses {server.home}" in refused.stderr
     other = tmp_path / "other"
@@ -261,7 +260,7 @@ def test_a_server_without_its_buckets_index_says_both_ways_out_and_each_works(
     assert f"A server (pid {server.pid}) uses" in refused.stderr
 
     server.stop()
-    shutil.rmtree(server.home)
+    server.lose_home()
     assert trainshed(server.home, "restore", str(tmp_path / "backup")).returncode == 0
     server.start()
     [item] = objects(server, "plain").values()

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 # What is said in an argument announces it: so no argument says it.
 ROOT = "import os, sys, time; root = '/' + 'gcs'; top = root + '/training-' + 'data'\n"
-AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mounts of its own need root")
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts of its own, and triggers at /gcs")
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +79,7 @@ open(top + '/in/train.csv', 'a').write(',4')
     assert media(server, "in/train.csv") == b"1,2,3,4"
 
 
+@AS_ROOT
 def test_a_job_that_does_not_look_into_gcs_has_nothing_made_for_it(server: LiveServer):
     put(server, "in/a", b"x")
     job = server.submit(python("import time; print('up', flush=True); time.sleep(3)"))
@@ -140,6 +141,7 @@ def test_files_of_a_cancelled_job_are_stored(server: LiveServer):
     assert media(server, "early") == b"1"
 
 
+@AS_ROOT
 def test_a_program_that_looks_while_no_server_runs_waits_for_one(server: LiveServer):
     put(server, "x", b"seen")
     source = """
@@ -158,6 +160,7 @@ open(top + '/y', 'w').write(open(top + '/x').read())
     assert media(server, "y") == b"seen"
 
 
+@AS_ROOT
 def test_a_server_killed_while_files_are_in_a_lazy_view_stores_them_after_its_start(server: LiveServer):
     source = "[open(f'{top}/{n}', 'w').write(str(n)) for n in range(300)]\nprint('up')\ntime.sleep(2)"
     job = server.submit(python(ROOT + source))
@@ -169,6 +172,7 @@ def test_a_server_killed_while_files_are_in_a_lazy_view_stores_them_after_its_st
     assert len(names(server)) == 300
 
 
+@AS_ROOT
 def test_a_program_forked_from_a_warm_interpreter_finds_gcs():
     with LiveServer("--warm", IMAGE, "--cpus", "8", "--memory", "32GiB") as server:
         server.post(f"/storage/v1/b?project={PROJECT}", {"name": BUCKET})
