@@ -300,7 +300,7 @@ def _close_attempt(
     status = replace(status, replicas=replicas)
     kept = hold.kept_runs(job, status, runs, now)
     alive = [o.key for o in runs.values() if o.alive and o.key not in kept]
-    unsure = [at for r in replicas if (at := hold.gone_at(job, status, r, runs, MISSING_FOR)) and now < at]
+    unsure = [at for r in replicas if (at := hold.gone_at(job, r, runs, MISSING_FOR)) and now < at]
     if not alive and not unsure:
         return _hold(job, status, kept, now) if kept else _end(job, status, closing, now)
     kill_at = closing.since + job.spec.scheduling.grace

@@ -33,16 +33,15 @@ def kept_runs(
     )
 
 
-def gone_at(
-    job: Job, status: Status, replica: Replica, runs: Collection[RunKey], patience: timedelta
-) -> datetime | None:
+def gone_at(job: Job, replica: Replica, runs: Collection[RunKey], patience: timedelta) -> datetime | None:
     """From when on a run that is not seen counts as gone; None where there is nothing to wait for.
 
-    A backend may be late by `patience`: a replica that may be held was there when it failed.
+    A backend may be late by `patience`: a replica that may be held was there when it failed, whatever the job
+    ends with.
     """
     if replica.missing_since is not None:
         return replica.missing_since + patience
-    may_be_held = replica.exit is not None and not replica.exit.ok and held_until(job, status) is not None
+    may_be_held = bool(job.spec.scheduling.hold) and replica.exit is not None and not replica.exit.ok
     if may_be_held and replica.noticed_at is not None and job.key(replica) not in runs:
         return replica.noticed_at + patience
     return None

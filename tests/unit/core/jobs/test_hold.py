@@ -111,6 +111,15 @@ def test_a_backend_that_shows_the_held_run_late_does_not_end_the_job():
     assert decide(on(job, late), [], at(3)).status.state is JobState.FAILED
 
 
+def test_a_backend_that_shows_the_held_run_late_does_not_end_a_cancelled_job():
+    job = cancelled(running(a_job(scheduling=HOLD)))
+    job = on(job, decide(job, [held(job)], at(1)))
+    assert job.status.closing is not None and job.status.closing.outcome is Outcome.CANCELLED
+    late = decide(job, [], at(2))
+    assert not late.status.state.is_final and late.again_at == at(3)
+    assert decide(on(job, late), [], at(3)).status.state is JobState.CANCELLED
+
+
 def test_what_nobody_holds_any_more_ends_the_job():
     job, seen = failed()
     assert decide(job, [ended(seen.key, 1)], at(5)).status.state is JobState.FAILED
