@@ -1,0 +1,186 @@
+"""The images that a Dockerfile reads, and the Dockerfile with ids of images in place of their names. Pure.
+
+`service/image_uploads.py` calls it for people who do not see every project. What an engine would look up by
+a name is replaced by the id of the image that was judged: so no engine finds another one by the same words.
+What cannot be known for sure is Invalid, with the line and what to write in its place.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from trainshed.core.supplies.dockerfile_text import (
+    READING,
+    DockerfileText,
+    Instruction,
+    Word,
+    refused,
+)
+from trainshed.core.supplies.dockerfile_words import Values
+from trainshed.core.supplies.image import refusal
+
+SCRATCH = "scratch"  # no image at all
+
+_STAGE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_QUOTES = re.compile(r"[\"'`\\]")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageUse:
+    """A place in the text that names an image."""
+
+    line: int
+    start: int
+    end: int
+    name: str  # of an image; empty where `text` stands there whatever is found
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Dockerfile:
+    text: str
+    args: Mapping[str, str]  # given with the build
+    uses: list[ImageUse] = field(default_factory=list[ImageUse])
+    _stages: dict[str, str] = field(default_factory=dict[str, str])  # as they are written, by small letters
+    _count: int = 0  # of stages
+    _values: Values = field(default_factory=Values)
+
+    def __post_init__(self) -> None:
+        read = DockerfileText(self.text)
+        self.text = read.text
+        for instruction in read.instructions():
+            self._read(instruction, read.is_continued(instruction.line))
+            for line in instruction.inner:
+                _check_inner(read, line)
+        self.uses += [ImageUse(0, start, end, "", "#") for start, end in read.blanks]
+
+    @property
+    def images(self) -> dict[str, int]:
+        """The names of images, each with the first line that has it."""
+        names: dict[str, int] = {}
+        for use in self.uses:
+            if use.name:
+                names.setdefault(use.name, use.line)
+        return names
+
+    def with_images(self, ids: Mapping[str, str]) -> str:
+        """The text with these ids in place of all names."""
+        pieces, at = list[str](), 0
+        for use in sorted(self.uses, key=lambda use: use.start):
+            pieces += self.text[at : use.start], ids[use.name] if use.name else use.text
+            at = use.end
+        return "".join((*pieces, self.text[at:]))
+
+    def _read(self, instruction: Instruction, is_continued: bool) -> None:
+        match instruction.keyword:
+            case "arg" if not self._count:
+                self._values.declare([word.text for word in instruction.words[1:]], self.args)
+            case "from":
+                if is_continued:
+                    raise refused(instruction.line, "is continued: write FROM on one line.")
+                self._read_from(instruction)
+            case "onbuild" if may_read(instruction.text):
+                words = "has `from` in an ONBUILD: later builds would read that image unseen. Leave it out."
+                raise refused(instruction.line, words)
+            case keyword if keyword in READING:
+                for flag in _flags(iter(instruction.words[1:])):
+                    for start, value in _sources(flag):
+                        self._use(flag.line, start, start + len(value), self._source(flag.line, value))
+            case _:
+                pass
+
+    def _read_from(self, instruction: Instruction) -> None:
+        line, words = instruction.line, instruction.words[1:]
+        flags = len([*_flags(iter(words))])
+        words = words[flags:]
+        if not _names_image([word.text for word in words]):
+            raise refused(line, "must read FROM IMAGE, or FROM IMAGE AS STAGE.")
+        image = words[0]
+        value = self._values.expand(image.text)
+        if value is None:
+            how = (
+                "write its name as it is, give ARG a plain default before the first FROM, or use --build-arg."
+            )
+            raise refused(line, f"names its image by {image.text[:80]}, which is not known yet: {how}")
+        self._use(line, image.start, image.start + len(image.text), self._target(line, value))
+        self._count += 1
+        if len(words) > 1:
+            stage = words[2].text
+            if not _STAGE.fullmatch(stage):
+                raise refused(line, "names a stage with other than letters, digits, '_', '.' and '-'.")
+            self._stages[stage.lower()] = stage
+
+    def _use(self, line: int, start: int, end: int, target: tuple[str, str]) -> None:
+        self.uses.append(ImageUse(line, start, end, *target))
+
+    def _target(self, line: int, value: str) -> tuple[str, str]:
+        """The image that is meant; or the words for a stage, which engines take only as it was written."""
+        if value == SCRATCH:
+            return "", value
+        if value.lower() in self._stages:
+            return "", self._stages[value.lower()]
+        if sentence := refusal(value):
+            raise refused(line, f"names no image that can be looked up. {sentence}")
+        return value, ""
+
+    def _source(self, line: int, value: str) -> tuple[str, str]:
+        if "$" in value:
+            raise refused(line, f"names an image by {value[:80]}: write the image or the stage itself.")
+        is_number = value.isascii() and value.isdigit() and str(int(value[:9])) == value
+        if is_number and int(value) < self._count - 1:
+            return "", value
+        return self._target(line, value)
+
+
+def may_read(text: str) -> bool:
+    """Whether a step that is run in another build may name an image there, however that is written."""
+    return "from" in re.sub("[^a-z]", "", text.lower())
+
+
+def _names_image(words: list[str]) -> bool:
+    return len(words) == 1 or (len(words) == 3 and words[1].lower() == "as")
+
+
+def _flags(words: Iterator[Word]) -> Iterator[Word]:
+    """The flags at the begin of an instruction's words."""
+    for word in words:
+        if not word.text.startswith("--"):
+            return
+        if word.start < 0:
+            raise refused(word.line, "goes on inside of a flag: put spaces before \\.")
+        if _QUOTES.search(word.text):
+            raise refused(word.line, f"has quotes in {word.text[:80]}: write it without them.")
+        yield word
+
+
+def _sources(flag: Word) -> Iterator[tuple[int, str]]:
+    """What a flag reads from, and where that stands: `--from=X`, or `from=X` among others in `--mount`."""
+    name, equals, value = flag.text.partition("=")
+    at = flag.start + len(name) + len(equals)
+    if name.lower() == "--from":
+        yield at, value
+        return
+    for part in value.split(","):
+        key, has_value, source = part.partition("=")
+        if key.lower() == "from" and has_value:
+            yield at + len(key) + 1, source
+        at += len(part) + 1
+
+
+def _check_inner(text: DockerfileText, line: int) -> None:
+    """A line inside of an instruction, at which an engine could begin another one, must name no image."""
+    words = text.words(line)
+    first = next(words, None)
+    keyword = first.text.lower() if first else ""
+    if keyword == "from":
+        own = [word.text for word in takewhile(lambda word: word.line == line, words)]
+        rest = [word for word in own if not word.startswith("--")]
+        if _names_image(rest) or (len(rest) < 3 and text.is_continued(line)):
+            raise refused(line, "could be read as FROM of its own: begin the line with another word.")
+    elif keyword == "onbuild" or (
+        keyword in READING and any(True for flag in _flags(words) for _ in _sources(flag))
+    ):
+        raise refused(
+            line, "could be read as an instruction that names an image: begin it with another word."
+        )
