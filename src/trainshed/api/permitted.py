@@ -24,7 +24,7 @@ from trainshed.core.accounts.permission import Permission, Principal, PrincipalK
 from trainshed.core.accounts.role import EVERYWHERE
 from trainshed.core.bucket import NOBODY
 from trainshed.core.errors import Forbidden, TrainshedError, Unauthenticated
-from trainshed.core.supplies.image import is_seen, project_in
+from trainshed.core.supplies.image import hidden_sentence, is_seen, project_in
 
 
 def permitted(method: Method) -> Handler:
@@ -132,7 +132,9 @@ def require(call: Call, permission: Permission, resource: Resource | None) -> No
 def allowed_image(call: Call, name: str) -> str:
     """The name of an image; Forbidden where it is named after a project that the caller may not see."""
     if not is_seen(name, call.principal):
-        require(call, Permission.IMAGES_READ, Resource(project_in(name)))
+        if project := project_in(name):
+            require(call, Permission.IMAGES_READ, Resource(project))
+        raise Forbidden(hidden_sentence(name))
     return name
 
 

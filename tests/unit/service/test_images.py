@@ -14,7 +14,7 @@ from trainshed.core.accounts.role import Role
 from trainshed.core.errors import Conflict, Forbidden, NotFound, TrainshedError
 from trainshed.core.jobs.job import Job
 from trainshed.core.ports import Store
-from trainshed.core.supplies.image import Image, project_in
+from trainshed.core.supplies.image import DERIVED, Image, hidden_sentence, is_seen, project_in
 from trainshed.core.supplies.image_cache import ImageCache
 from trainshed.core.supplies.image_port import ImageStore
 from trainshed.service.images import ImageService
@@ -25,7 +25,9 @@ PUBLIC = Image(id="sha256:" + "a" * 64, names=("python:3.11",))
 HIDDEN = Image(id="sha256:" + "b" * 64, names=(SECRET,))
 SHARED = Image(id="sha256:" + "c" * 64, names=(SECRET.replace("secret", "other"), MINE))
 UNNAMED = Image(id="sha256:" + "d" * 64, digests=(DIGEST,))
-IMAGES = (PUBLIC, HIDDEN, SHARED, UNNAMED)
+BARE = Image(id="sha256:" + "e" * 64)  # it lost its name to a newer one
+DERIVED_IMAGE = Image(id="sha256:" + "f" * 64, names=(f"{DERIVED}home:1",))
+IMAGES = (PUBLIC, HIDDEN, SHARED, UNNAMED, BARE, DERIVED_IMAGE)
 BOB = Principal(
     PrincipalKind.ACCOUNT, id="bob", rights=frozenset(), by_project={"speech": Role.USER.rights("speech")}
 )
@@ -94,7 +96,8 @@ async def test_the_list_has_no_images_names_or_jobs_of_other_projects() -> None:
 
 async def test_an_image_of_another_project_is_as_none_by_its_id() -> None:
     images = Images()
-    for id in (HIDDEN.id, HIDDEN.id[7:], "bbbb", "sha256:bbbb", UNNAMED.id, "dddd", "0000"):
+    ids = (HIDDEN.id, HIDDEN.id[7:], "bbbb", "sha256:bbbb", UNNAMED.id, "dddd", BARE.id, "ffff", "0000")
+    for id in ids:
         words = f"There is no image {id} here."
         error = await images.refused(id)
         assert isinstance(error, NotFound) and error.message == words
@@ -151,3 +154,25 @@ def test_images_that_google_gives_to_everybody_are_of_no_project() -> None:
         "gcr.io/distroless/python3",
     ):
         assert project_in(name) == ""
+
+
+def test_what_is_made_for_a_job_is_seen_by_those_who_see_all_however_its_name_is_spelt() -> None:
+    for name in (f"{DERIVED}home:1", "trainshed-derived-home:1", "library/trainshed-derived-home:1"):
+        assert not is_seen(name, BOB) and is_seen(name, OWNER)
+        assert (
+            hidden_sentence(name)
+            == f"{name} is an image that the server makes for jobs: use the one that it is made of."
+        )
+    assert is_seen("gcr.io/speech/trainshed-derived-home:1", BOB)
+
+
+async def test_nobody_tags_or_pulls_what_is_made_for_a_job() -> None:
+    images = Images()
+    for call in (
+        images.handlers.tag(images.call(name="trainshed-derived-home:1", tag="mine:1")),
+        images.handlers.tag(images.call(name="python:3.11", tag=f"{DERIVED}home:1")),
+        images.handlers.pull(images.call(name=f"{DERIVED}home:1")),
+    ):
+        with pytest.raises(Forbidden):
+            await call
+    assert images.engine.done == []

@@ -60,7 +60,10 @@ class ImageCalls:
     async def inspect(self, name: str) -> ImageConfig | None:
         """By name or id; None where it is not here."""
         try:
-            return config_of(await self.engine.ask("GET", f"/images/{name}/json"))
+            about: Mapping[str, Any] = await self.engine.ask("GET", f"/images/{name}/json")
+            # By a digest Podman finds an image under whatever name: who may have this name may not have that.
+            is_other = "@" in name and familiar(name) not in _names(about.get("RepoDigests") or ())
+            return None if is_other else config_of(about)
         except EngineFault as fault:
             if fault.kind is FaultKind.MISSING:
                 return None

@@ -15,7 +15,7 @@ from trainshed.backends.container.render import INSIDE, LABEL, Mount, mounted, s
 from trainshed.backends.machine.additions import counted
 from trainshed.backends.machine.image_config import PYTHON
 from trainshed.core.jobs.limits import PROCESSES
-from trainshed.core.supplies.image import ImageConfig
+from trainshed.core.supplies.image import DERIVED, ImageConfig
 from trainshed.core.supplies.runtime import RuntimeNeed
 
 LENT = f"{INSIDE}/lent"
@@ -35,7 +35,7 @@ class InstallerFiles:
 
 
 def repository(home: str) -> str:
-    return f"localhost/{LABEL}-derived-{home}"
+    return f"{DERIVED}{home}"
 
 
 def image_name(home: str, digest: str) -> str:

@@ -16,6 +16,7 @@ from trainshed.core.accounts.permission import Principal
 MOST = 255  # characters of a name, without tag and digest
 HUB, LIBRARY = "docker.io", "library"
 LOCAL = "localhost"  # where Podman puts what it builds under a short name
+DERIVED = f"{LOCAL}/trainshed-derived-"  # begins the names of images that a server makes for jobs
 
 # Of Google, for everybody.
 _PUBLIC = frozenset(
@@ -41,6 +42,7 @@ _PART = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
 _ID = re.compile(r"[0-9a-f]{64}")
+_DIGESTS = frozenset({"sha256", "sha512"})  # what follows the colon is the begin of an id to kubelets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +111,7 @@ def parse(text: str) -> Reference:
                 f"has '{part}' in its path, where each part is small letters and digits, with single "
                 "'.', '_', '__' or '-' between them"
             )
-    if is_short and _ID.fullmatch(path):
+    if is_short and (_ID.fullmatch(path) or path in _DIGESTS):
         raise ValueError("is the id of an image and no name")
     if domain == HUB and "/" not in path:
         path = f"{LIBRARY}/{path}"
@@ -143,13 +145,22 @@ def project_in(name: str) -> str:
 
 def is_seen(name: str, principal: Principal) -> bool:
     """Whether the principal may know of an image with that name, and run it."""
+    if principal.sees_all:
+        return True
     project = project_in(name)
-    return not project or principal.sees(project)
+    return principal.sees(project) if project else not _is_derived(name)
 
 
 def hidden_sentence(name: str) -> str:
     """Why somebody may not have an image that `is_seen` denies them; the same if it is not there."""
+    if not project_in(name):
+        return f"{name} is an image that the server makes for jobs: use the one that it is made of."
     return f"{name} is named after project {project_in(name)}, in which you have no role: use another name."
+
+
+def _is_derived(name: str) -> bool:
+    """Whether the name may lead to an image with what a job of some project installs."""
+    return refusal(name) is None and any(place.startswith(DERIVED) for place in parse(name).places)
 
 
 def familiar(name: str) -> str:

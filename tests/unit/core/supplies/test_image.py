@@ -58,6 +58,8 @@ def test_every_spelling_of_a_name_has_one_long_form(text: str, whole: str) -> No
         ("http://host/b", "'http:' for a registry"),
         ("a" * (MOST + 1), "longer than"),
         ("0" * 64, "is the id of an image"),
+        ("sha256:beef", "is the id of an image"),
+        ("sha512:" + "0" * 128, "is the id of an image"),
         ("a\n", "'a\n'"),
         ("--privileged", "'--privileged'"),
         ("../../etc", "'..'"),
