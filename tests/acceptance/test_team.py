@@ -1,9 +1,11 @@
 """A team on one server: two projects, three people and a service account."""
 
+import io
 import json
 import random
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -146,6 +148,37 @@ def test_images_named_after_it_run_in_no_job_from_outside(team: Team):
         )
     cache = team.ask("bob", "POST", f"{own}/imageCaches?imageCacheId=c", {"images": [image]})
     assert cache.status == 403, cache.body
+
+
+def a_tar(**files: object) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        for name, content in files.items():
+            data = content.encode() if isinstance(content, str) else json.dumps(content).encode()
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return made.getvalue()
+
+
+def test_what_is_sent_to_the_engine_names_no_image_of_it_from_outside(team: Team):
+    image = f"eu-docker.pkg.dev/{VISION}/models/{SECRET}:1"
+    own = f"/v1/projects/{SPEECH}/{LOCATION}/images"
+    listed = [{"Config": "c.json", "RepoTags": ["shelf:1", image], "Layers": []}]
+    load = (f"{own}:load", a_tar(**{"c.json": "{}", "manifest.json": listed}))
+    build = (f"{own}:build?tag=shelf:1", a_tar(Dockerfile=f"FROM python:3\nCOPY --from={image} /a /b\n"))
+    for path, body in (load, build):
+        answer = team.ask("bob", "POST", path, body)
+        assert answer.status == 403, (path, answer.body)
+        assert f"{image} is named after project {VISION}, in which you have no role: use another name." in (
+            answer.body.decode()
+        )
+    unsure = team.ask("bob", "POST", f"{own}:build?tag=shelf:1", a_tar(Dockerfile="ARG X\n\nFROM ${X}\n"))
+    assert unsure.status == 400 and "Line 3 of the Dockerfile" in unsure.body.decode(), unsure.body
+    for path, body in (load, build):  # no engine is here
+        for token in (team.tokens["ann"], team.server.token):
+            answer = team.server.request("POST", path.replace(SPEECH, VISION), body, token=token)
+            assert answer.status == 503, (path, answer.body)
 
 
 def test_lists_of_the_whole_server_are_cut_to_what_the_caller_may_see(team: Team):

@@ -4,14 +4,19 @@ What no engine has a part in is tested with Podman alone: how a program ended an
 which our init writes into a file, and what becomes of the files of a view, once they are mounted.
 """
 
+from pathlib import Path
+
 import pytest
 
 from tests.containers.docker import Docker, docker
+from tests.containers.image_shop import MINE, SECRET, Shop, named, renamed
 from tests.contracts import test_container_backend as backend
 from tests.contracts import test_container_shells as shells
 from tests.contracts import test_container_views as views
 from tests.contracts.container_backend import ContainerContract
 from tests.contracts.test_container_views import ordinary
+from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.images import EngineImages
 
 __all__ = ["docker", "ordinary"]
 
@@ -72,3 +77,30 @@ TestDockerViews = without(
     "test_a_folder_of_the_bucket_is_moved_by_copying_and_its_files_are_seen",
     "test_a_run_after_all_are_gone_begins_with_what_is_stored_once_it_may",
 )
+
+
+async def test_docker_loads_and_builds_what_was_judged(docker: Docker, tmp_path: Path) -> None:
+    engine = Engine(str(docker.socket))
+    images = EngineImages(engine)
+    await images.start()
+    shop = Shop(images, tmp_path)
+    try:
+        await shop.make("projects-own:1", "FROM scratch\nCOPY f /f\nENV A=b\n", f=b"own")
+        await shop.begin()
+        archive = await shop.saved("projects-own:1")
+        assert SECRET in await shop.refuses(shop.load(renamed(archive, named(SECRET))))
+        steps = await shop.load(renamed(archive, named("shelf:1", MINE)))
+        assert {step.text for step in steps} == {"Loaded image shelf:1", f"Loaded image {MINE}"}
+        assert (await images.inspect("shelf:1")).id == (await images.inspect("projects-own:1")).id
+        told = await shop.build(
+            "FROM projects-own:1 AS one\nFROM one\nCOPY --from=shelf:1 /f /g\nCOPY --from=one /f /h\n"
+        )
+        assert f"Built {MINE}" in told and "FROM projects-own:1" in told
+        shop.before = await shop.names()
+        assert "no role" in await shop.refuses(
+            shop.build(f"FROM projects-own:1\nCOPY --from={SECRET} /secret /\n")
+        )
+    finally:
+        await shop.clear()
+        await images.close()
+        await engine.close()

@@ -48,11 +48,13 @@ class ImageHandlers:
         sent, recipe = asyncio.Event(), parse_recipe(call.query)
         for name in recipe.tags:
             allowed_image(call, name)
-        return await _stream(self.service.build(_noting(call.chunks, sent), recipe), sent)
+        project = call.path.get("project", "")
+        steps = self.service.build(_noting(call.chunks, sent), recipe, call.principal, project)
+        return await _stream(steps, sent)
 
     async def load(self, call: Call) -> StreamAnswer:
         sent = asyncio.Event()
-        return await _stream(self.service.load(_noting(call.chunks, sent)), sent)
+        return await _stream(self.service.load(_noting(call.chunks, sent), call.principal), sent)
 
     async def save(self, call: Call) -> RawAnswer:
         names = [await self._here(call, name) for name in parse_names(call.query, "names")]

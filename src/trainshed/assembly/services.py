@@ -20,6 +20,7 @@ from trainshed.service.code import CodeService
 from trainshed.service.costs import CostService
 from trainshed.service.graphs import GraphService
 from trainshed.service.image_caches import ImageCacheService
+from trainshed.service.image_uploads import ImageUploads
 from trainshed.service.images import ImageService
 from trainshed.service.jobs import JobService
 from trainshed.service.log_lines import LogLineService
@@ -106,7 +107,9 @@ def make_services(
         storage=StorageService(storage.buckets, clock, shared.queues.hint_lifecycle),
         models=ModelService(store, clock),
         image_caches=images.service,
-        images=ImageService(store, fleet.images, images.caches),
+        images=ImageService(
+            store, fleet.images, ImageUploads(fleet.images, shared.settings.home), images.caches
+        ),
         nodes=NodeService(store, fleet, measuring.service.board.of),
         queue=make_queue(shared, storage, backends, scheduler),
         quotas=QuotaService(store, fleet, scheduler.shares),

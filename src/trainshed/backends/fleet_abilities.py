@@ -168,6 +168,9 @@ class FleetImages:
     async def inspect(self, name: str) -> ImageConfig:
         return await (await self._store()).inspect(name)
 
+    async def has_triggers(self, id: str) -> bool:
+        return await (await self._store()).has_triggers(id)
+
     async def pull(self, name: str) -> AsyncIterator[ImageStep]:
         async for step in (await self._store()).pull(name):
             yield step

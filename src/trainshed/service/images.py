@@ -26,6 +26,7 @@ from trainshed.core.supplies.image import (
 )
 from trainshed.core.supplies.image_cache import ImageCache, holding
 from trainshed.core.supplies.image_port import ImageStore
+from trainshed.service.image_uploads import ImageUploads
 from trainshed.service.wanted import wanted_by
 
 _ID = re.compile("(?:sha256:)?[0-9a-f]{4,64}")
@@ -35,6 +36,7 @@ _ID = re.compile("(?:sha256:)?[0-9a-f]{4,64}")
 class ImageService:
     store: Store
     images: ImageStore
+    uploads: ImageUploads
     caches: Callable[[], Iterable[ImageCache]] = tuple  # all caches that keep images
     _going: list[ImageWork] = field(default_factory=list[ImageWork])
 
@@ -78,11 +80,20 @@ class ImageService:
             raise Invalid((Violation("name", f"'{name}' has a digest; push a name and a tag."),))
         return self._shown(ImageWorkKind.PUSH, name, self.images.push(name))
 
-    def build(self, context: AsyncIterator[bytes], recipe: BuildRecipe) -> AsyncIterator[ImageStep]:
-        return self._shown(ImageWorkKind.BUILD, ", ".join(recipe.tags), self.images.build(context, recipe))
+    def build(
+        self, context: AsyncIterator[bytes], recipe: BuildRecipe, principal: Principal, project: str
+    ) -> AsyncIterator[ImageStep]:
+        """Build it, with the caches of the project for people who do not see all projects."""
+        if principal.sees_all:
+            steps = self.images.build(context, recipe)
+        else:
+            steps = self.uploads.build(context, recipe, principal, project)
+        return self._shown(ImageWorkKind.BUILD, ", ".join(recipe.tags), steps)
 
-    def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[ImageStep]:
-        return self._shown(ImageWorkKind.LOAD, "", self.images.load(archive))
+    def load(self, archive: AsyncIterator[bytes], principal: Principal) -> AsyncIterator[ImageStep]:
+        is_spared = principal.sees_all
+        steps = self.images.load(archive) if is_spared else self.uploads.load(archive, principal)
+        return self._shown(ImageWorkKind.LOAD, "", steps)
 
     def save(self, names: tuple[str, ...]) -> AsyncIterator[bytes]:
         return self.images.save(tuple(_checked("names", name) for name in names))

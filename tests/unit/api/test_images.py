@@ -10,6 +10,7 @@ import pytest
 from trainshed.api import images as api
 from trainshed.api.call import Call, StreamAnswer
 from trainshed.api.images import ImageHandlers
+from trainshed.core.accounts.permission import Principal
 from trainshed.core.errors import NotFound
 from trainshed.core.supplies.image import BuildRecipe, ImageStep
 from trainshed.service.images import ImageService
@@ -21,7 +22,9 @@ class GatedImages:
     def __init__(self) -> None:
         self.go, self.fails = asyncio.Event(), False
 
-    async def build(self, context: AsyncIterator[bytes], recipe: BuildRecipe) -> AsyncIterator[ImageStep]:
+    async def build(
+        self, context: AsyncIterator[bytes], recipe: BuildRecipe, principal: Principal, project: str
+    ) -> AsyncIterator[ImageStep]:
         count = sum([len(chunk) async for chunk in context])
         await self.go.wait()
         yield ImageStep(text=f"{recipe.tags[0]}: {count}")

@@ -1,6 +1,7 @@
 """What is told of images, and who may change which, where names and jobs are of several projects."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -17,6 +18,7 @@ from trainshed.core.ports import Store
 from trainshed.core.supplies.image import DERIVED, Image, hidden_sentence, is_seen, project_in
 from trainshed.core.supplies.image_cache import ImageCache
 from trainshed.core.supplies.image_port import ImageStore
+from trainshed.service.image_uploads import ImageUploads
 from trainshed.service.images import ImageService
 
 SECRET, MINE = "eu-docker.pkg.dev/vision/r/secret:1", "eu-docker.pkg.dev/speech/r/mine:1"
@@ -66,7 +68,8 @@ class Images:
             return jobs
 
         store = cast("Store", SimpleNamespace(active=active))
-        self.service = ImageService(store, cast("ImageStore", self.engine), lambda: caches)
+        engine = cast("ImageStore", self.engine)
+        self.service = ImageService(store, engine, ImageUploads(engine, Path()), lambda: caches)
         self.handlers = ImageHandlers(self.service)
 
     def call(self, principal: Principal = BOB, query: str = "", **body: object) -> Call:

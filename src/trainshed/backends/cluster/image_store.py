@@ -103,6 +103,9 @@ class ClusterImageStore:
         identity = next((name for names, _ in rows for name in names if "@" in name), reference.canonical)
         return ImageConfig(id=identity.rpartition("@")[2], size=max((size for _, size in rows), default=0))
 
+    async def has_triggers(self, id: str) -> bool:
+        raise Unavailable(_NOT_HERE.format(what="build the image where there is one"))
+
     async def pull(self, name: str) -> AsyncIterator[ImageStep]:
         reference = _checked(name)
         pull = self._going.get(reference.canonical) or self._begin(reference, name)

@@ -6,6 +6,8 @@ refusal. Credentials are read in a thread, just before they are sent.
 
 import asyncio
 import contextlib
+import json
+import tarfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +15,14 @@ from typing import Any
 
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.engine_errors import EngineFault, FaultKind
-from trainshed.backends.container.pull import Layers, error_of, image_failure, inward_failure, timed_out
+from trainshed.backends.container.pull import (
+    ImageFailure,
+    Layers,
+    error_of,
+    image_failure,
+    inward_failure,
+    timed_out,
+)
 from trainshed.backends.machine.image_config import image_config
 from trainshed.backends.machine.registry_auth import RegistryAuth
 from trainshed.backends.machine.registry_host import inward_registry
@@ -130,6 +139,34 @@ class ImageCalls:
         names = ", ".join(map(familiar, recipe.tags))
         yield ImageStep(text=f"Built {names} ({config.id[:19]})", percent=100, image=config.id)
 
+    async def has_triggers(self, id: str) -> bool:
+        """Docker tells of ONBUILD. With Podman: whether nothing but FROM makes another image of it.
+
+        No step of it runs a program then, so nobody is sent what steps read; and what they make is removed.
+        """
+        if not await self.engine.is_podman():
+            about: Mapping[str, Any] = await self.engine.ask("GET", f"/images/{id}/json")
+            config: Mapping[str, Any] = about.get("Config") or {}
+            return bool(config.get("OnBuild"))
+        query = {"networkmode": "none", "nocache": True, "layers": False, "rm": True, "forcerm": True}
+        query["securityopt"] = json.dumps(["seccomp=/nonexistent"])  # each RUN fails
+        context, made = _single_file("Dockerfile", f"FROM {id}\n".encode()), ""
+        try:
+            async with self._open("/build", query, context, {}, "It was not built") as messages:
+                async for item in messages:
+                    for line in str(item.get("stream") or "").splitlines():
+                        if line.startswith("Successfully built "):
+                            made = line.split()[2]
+        except ImageFailure:
+            return True  # the steps lack something
+        if not made or id.removeprefix("sha256:").startswith(made):
+            return not made
+        with contextlib.suppress(EngineFault):
+            about = await self.engine.ask("GET", f"/images/{made}/json")
+            if not about.get("RepoTags"):
+                await self.engine.ask("DELETE", f"/images/{made}")
+        return True
+
     async def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[ImageStep]:
         try:
             async for item in self._lines("/images/load", {"quiet": True}, archive, {}, "It was not loaded"):
@@ -220,6 +257,13 @@ class ImageCalls:
                 if item.get("error"):
                     raise image_failure(doing, str(item["error"]))
                 yield item
+
+
+async def _single_file(name: str, text: bytes) -> AsyncIterator[bytes]:
+    """A tar file with one file."""
+    header = tarfile.TarInfo(name)
+    header.size = len(text)
+    yield header.tobuf() + text + bytes(-len(text) % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE)
 
 
 async def _next(messages: AsyncIterator[dict[str, Any]], seconds: float) -> dict[str, Any] | None:

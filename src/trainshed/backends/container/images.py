@@ -63,6 +63,7 @@ class EngineImages:
         self._calls = ImageCalls(engine, auth or RegistryAuth(), patience or RegistryTimeouts())
         self._seen: dict[str, ImageConfig | None] = {}  # by canonical name; None: here, not looked at yet
         self._pinned: dict[tuple[str, str], ImageConfig] = {}  # name, job
+        self._plain: dict[str, None] = {}  # ids of images without triggers
         self._fetches = Preparations[str, Fetch](self._hint)  # by canonical name
         self._hints: list[Callable[[str], None]] = []
         self._parsed: dict[str, Reference] = {}
@@ -154,6 +155,13 @@ class EngineImages:
 
     async def inspect(self, name: str) -> ImageConfig:
         return (await self._find(name))[1]
+
+    async def has_triggers(self, id: str) -> bool:
+        if id not in self._plain:
+            if await self._calls.has_triggers(id):
+                return True
+            remember(self._plain, id, None)
+        return False
 
     async def pull(self, name: str) -> AsyncIterator[ImageStep]:
         reference = checked("name", name)

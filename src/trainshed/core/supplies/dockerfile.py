@@ -5,6 +5,7 @@ a name is replaced by the id of the image that was judged: so no engine finds an
 What cannot be known for sure is Invalid, with the line and what to write in its place.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,12 +24,13 @@ from trainshed.core.supplies.image import refusal
 SCRATCH = "scratch"  # no image at all
 
 _STAGE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_PLACES = ("id", "target", "dst", "destination")  # of a cache mount: by these engines know which it is
 _QUOTES = re.compile(r"[\"'`\\]")
 
 
 @dataclass(frozen=True, slots=True)
 class ImageUse:
-    """A place in the text that names an image."""
+    """A place in the text that names an image, or something else that builds share."""
 
     line: int
     start: int
@@ -41,6 +43,7 @@ class ImageUse:
 class Dockerfile:
     text: str
     args: Mapping[str, str]  # given with the build
+    project: str = ""  # whose cache mounts it uses
     uses: list[ImageUse] = field(default_factory=list[ImageUse])
     _stages: dict[str, str] = field(default_factory=dict[str, str])  # as they are written, by small letters
     _count: int = 0  # of stages
@@ -87,6 +90,8 @@ class Dockerfile:
                 for flag in _flags(iter(instruction.words[1:])):
                     for start, value in _sources(flag):
                         self._use(flag.line, start, start + len(value), self._source(flag.line, value))
+                    if flag.text.lower().startswith("--mount="):
+                        self._check_mount(flag)
             case _:
                 pass
 
@@ -99,9 +104,7 @@ class Dockerfile:
         image = words[0]
         value = self._values.expand(image.text)
         if value is None:
-            how = (
-                "write its name as it is, give ARG a plain default before the first FROM, or use --build-arg."
-            )
+            how = "write the name itself, give ARG a plain default before the first FROM, or use --build-arg."
             raise refused(line, f"names its image by {image.text[:80]}, which is not known yet: {how}")
         self._use(line, image.start, image.start + len(image.text), self._target(line, value))
         self._count += 1
@@ -110,6 +113,21 @@ class Dockerfile:
             if not _STAGE.fullmatch(stage):
                 raise refused(line, "names a stage with other than letters, digits, '_', '.' and '-'.")
             self._stages[stage.lower()] = stage
+
+    def _check_mount(self, flag: Word) -> None:
+        """A cache is the project's own; and no mount leads out of its place, as old engines let it."""
+        fields = {key: value for key, value, _ in _fields(flag)}
+        kinds = [value.lower() for key, value, _ in _fields(flag) if key == "type"]
+        if "$" in "".join(kinds) or any(".." in value.split("/") for _, value, _ in _fields(flag)):
+            raise refused(flag.line, f"has a mount with a variable for its type, or '..': {flag.text[:80]}.")
+        if "cache" not in kinds:
+            return
+        place = next((fields[key] for key in _PLACES if key in fields), "")
+        whose = f"{self.project}\0{place}".encode(errors="surrogateescape")
+        own, end = hashlib.sha256(whose).hexdigest()[:32], flag.start + len(flag.text)
+        spans = [(start, start + len(value)) for key, value, start in _fields(flag) if key == "id"]
+        for start, stop in spans or [(end, end)]:
+            self._use(flag.line, start, stop, ("", own if spans else f",id={own}"))
 
     def _use(self, line: int, start: int, end: int, target: tuple[str, str]) -> None:
         self.uses.append(ImageUse(line, start, end, *target))
@@ -154,18 +172,30 @@ def _flags(words: Iterator[Word]) -> Iterator[Word]:
         yield word
 
 
+def _fields(flag: Word) -> Iterator[tuple[str, str, int]]:
+    """The parts of a flag's value: each key in small letters, its value, and where the value stands."""
+    name, equals, value = flag.text.partition("=")
+    at = flag.start + len(name) + len(equals)
+    for part in value.split(","):
+        key, has_value, inner = part.partition("=")
+        yield key.lower(), inner, at + len(key) + len(has_value)
+        at += len(part) + 1
+
+
 def _sources(flag: Word) -> Iterator[tuple[int, str]]:
     """What a flag reads from, and where that stands: `--from=X`, or `from=X` among others in `--mount`."""
     name, equals, value = flag.text.partition("=")
-    at = flag.start + len(name) + len(equals)
     if name.lower() == "--from":
-        yield at, value
+        yield flag.start + len(name) + len(equals), value
         return
-    for part in value.split(","):
-        key, has_value, source = part.partition("=")
-        if key.lower() == "from" and has_value:
-            yield at + len(key) + 1, source
-        at += len(part) + 1
+    for key, source, at in _fields(flag):
+        if key == "from":
+            yield at, source
+
+
+def _shares(flag: Word) -> bool:
+    """Whether a flag may read from what builds share: images, or caches."""
+    return flag.text.lower().startswith("--mount=") or any(True for _ in _sources(flag))
 
 
 def _check_inner(text: DockerfileText, line: int) -> None:
@@ -178,9 +208,6 @@ def _check_inner(text: DockerfileText, line: int) -> None:
         rest = [word for word in own if not word.startswith("--")]
         if _names_image(rest) or (len(rest) < 3 and text.is_continued(line)):
             raise refused(line, "could be read as FROM of its own: begin the line with another word.")
-    elif keyword == "onbuild" or (
-        keyword in READING and any(True for flag in _flags(words) for _ in _sources(flag))
-    ):
-        raise refused(
-            line, "could be read as an instruction that names an image: begin it with another word."
-        )
+    elif keyword == "onbuild" or (keyword in READING and any(map(_shares, _flags(words)))):
+        why = "could be read as an instruction that names an image: begin the line with another word."
+        raise refused(line, why)

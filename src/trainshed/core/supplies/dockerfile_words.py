@@ -47,7 +47,7 @@ class Values:
             if value is None:
                 return None
             made += value
-        return made
+        return made if len(made) <= LONGEST else None
 
     def _default(self, text: str) -> str | None:
         if text[:1] in ("'", '"'):

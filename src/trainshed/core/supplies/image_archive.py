@@ -13,8 +13,8 @@ from trainshed.core.errors import Invalid, Violation
 from trainshed.core.supplies.image import parse, refusal
 
 LIST = "manifest.json"
-MOST_TEXT = 4 << 20  # bytes of a list
-MOST_IMAGES = 1000
+MOST_TEXT = 1 << 20  # bytes of a list
+MOST_IMAGES = 200
 MOST_LAYERS = 1000  # of an image; engines take fewer
 
 _INDEX = "index.json"

@@ -90,6 +90,10 @@ class ImageStore(Protocol):
         """Its configuration, from the engine. NotFound where the engine does not have it."""
         ...
 
+    async def has_triggers(self, id: str) -> bool:
+        """Whether a build from it begins with steps of its own (ONBUILD)."""
+        ...
+
     def pull(self, name: str) -> AsyncIterator[ImageStep]:
         """Pull it as it is in its registry now. A second caller joins a pull that is under way."""
         ...

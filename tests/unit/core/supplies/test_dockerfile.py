@@ -1,5 +1,7 @@
 """Which images a Dockerfile reads, for every engine that could read it, and what is refused as unsure."""
 
+import re
+
 import pytest
 
 from trainshed.core.errors import Invalid
@@ -84,6 +86,7 @@ def test_variables_before_the_first_from_have_their_values(text: str, name: str)
         'FROM "a"',
         "FROM a'b'",
         "FROM " + "${X:-" * 50 + "a" + "}" * 50,
+        "ARG A=aaaaaaaaaa\n" + "ARG A=$A$A\n" * 30 + "FROM $A",
     ],
 )
 def test_a_variable_without_a_value_is_refused_with_its_line_and_what_to_do(text: str) -> None:
@@ -126,6 +129,7 @@ def test_a_variable_without_a_value_is_refused_with_its_line_and_what_to_do(text
         ("FROM a\nRUN cat <<X\nFR\\\nOM gcr.io/b/secret:1\nX\n", "Line 3 of the Dockerfile could be read as"),
         ("FROM a\nRUN cat <<X\nCOPY --from=b x y\nX\n", "could be read as an instruction"),
         ("FROM a\nRUN cat <<X\nONBUILD x\nX\n", "could be read as an instruction"),
+        ("FROM a\nRUN cat <<X\nRUN --mount=type=cache,target=/c x\nX\n", "could be read as an instruction"),
         ("FROM a\nRUN x \\\\\nFROM b", "Line 3 of the Dockerfile could be read as FROM"),
         ("FROM a\nRUN x \\\n  # y\nFROM b AS c", "Line 4 of the Dockerfile could be read as FROM"),
         ("FROM a\nRUN x \\\n\nFROM b \\\n\nAS c", "Line 4 of the Dockerfile could be read as FROM"),
@@ -162,6 +166,27 @@ def test_ids_take_the_places_of_names_and_nothing_else_changes() -> None:
         "COPY --from=Base x y\n"
         "RUN --mount=type=bind,from=ID2,target=/m cp /m/x / # busybox:1\n"
     )
+
+
+def test_caches_are_those_of_the_project_under_whatever_name() -> None:
+    def caches(project: str, *mounts: str) -> list[str]:
+        text = "FROM scratch\n" + "".join(f"RUN --mount={mount} x\n" for mount in mounts)
+        made = Dockerfile(text, {}, project).with_images({})
+        return re.findall("id=([0-9a-f]{32})(?:,| )", made)
+
+    ways = ("type=cache,target=/c", "dst=/c,type=CACHE,sharing=locked", "type=cache,id=/c,target=/other")
+    own, others = caches("speech", *ways), caches("vision", *ways)
+    assert len(own) == 3 and len({*own}) == len({*others}) == 1 and own[0] != others[0]
+    [guessed] = caches("speech", f"type=cache,id={others[0]},target=/c")
+    assert guessed not in (own[0], others[0])
+    assert caches("speech", "type=bind,source=cache,target=/c") == []
+
+
+@pytest.mark.parametrize(
+    "mount", ["type=$X,target=/c", "type=cache,id=../../x,target=/c", "source=a/..,target=/c"]
+)
+def test_a_mount_that_may_lead_elsewhere_is_refused(mount: str) -> None:
+    assert "Line 2 of the Dockerfile has a mount" in refusal(f"FROM a\nRUN --mount={mount} x")
 
 
 @pytest.mark.parametrize(
