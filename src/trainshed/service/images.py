@@ -30,6 +30,7 @@ from trainshed.service.image_uploads import ImageUploads
 from trainshed.service.wanted import wanted_by
 
 _ID = re.compile("(?:sha256:)?[0-9a-f]{4,64}")
+_OTHERS = ImageStep(text="it is going on, for somebody else")
 
 
 @dataclass(slots=True)
@@ -57,9 +58,14 @@ class ImageService:
         return tuple(sorted(pairs, key=lambda pair: (not pair[0].names, pair[0].names, pair[0].id)))
 
     def going(self, principal: Principal) -> tuple[ImageWork, ...]:
-        """What people do with images now. Pulls for jobs alone are told by `Backend.preparing`."""
+        """What people do with images now. Pulls for jobs alone are told by `Backend.preparing`.
+
+        What the build or the load of somebody else says is for those who see all.
+        """
         return tuple(
-            work for work in self._going if all(is_seen(name, principal) for name in work.name.split(", "))
+            work if principal.sees_all or work.by in ("", str(principal)) else replace(work, step=_OTHERS)
+            for work in self._going
+            if all(is_seen(name, principal) for name in work.name.split(", "))
         )
 
     async def get(self, name: str, principal: Principal) -> Image:
@@ -88,12 +94,12 @@ class ImageService:
             steps = self.images.build(context, recipe)
         else:
             steps = self.uploads.build(context, recipe, principal, project)
-        return self._shown(ImageWorkKind.BUILD, ", ".join(recipe.tags), steps)
+        return self._shown(ImageWorkKind.BUILD, ", ".join(recipe.tags), steps, principal)
 
     def load(self, archive: AsyncIterator[bytes], principal: Principal) -> AsyncIterator[ImageStep]:
         is_spared = principal.sees_all
         steps = self.images.load(archive) if is_spared else self.uploads.load(archive, principal)
-        return self._shown(ImageWorkKind.LOAD, "", steps)
+        return self._shown(ImageWorkKind.LOAD, "", steps, principal)
 
     def save(self, names: tuple[str, ...]) -> AsyncIterator[bytes]:
         return self.images.save(tuple(_checked("names", name) for name in names))
@@ -126,10 +132,15 @@ class ImageService:
         return tuple([gone for name in names for gone in await self.images.remove(name, force=force)])
 
     async def _shown(
-        self, kind: ImageWorkKind, name: str, steps: AsyncIterator[ImageStep]
+        self,
+        kind: ImageWorkKind,
+        name: str,
+        steps: AsyncIterator[ImageStep],
+        principal: Principal | None = None,
     ) -> AsyncIterator[ImageStep]:
         """The steps, with the latest of them in `going` until the last."""
-        work = ImageWork(kind=kind, name=name, step=ImageStep(text="it begins"))
+        by = str(principal or "")
+        work = ImageWork(kind=kind, name=name, step=ImageStep(text="it begins"), by=by)
         self._going.append(work)
         try:
             async for work.step in steps:

@@ -1,9 +1,10 @@
 """What is told of images, and who may change which, where names and jobs are of several projects."""
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -15,7 +16,15 @@ from trainshed.core.accounts.role import Role
 from trainshed.core.errors import Conflict, Forbidden, NotFound, TrainshedError
 from trainshed.core.jobs.job import Job
 from trainshed.core.ports import Store
-from trainshed.core.supplies.image import DERIVED, Image, hidden_sentence, is_seen, project_in
+from trainshed.core.supplies.image import (
+    DERIVED,
+    BuildRecipe,
+    Image,
+    ImageStep,
+    hidden_sentence,
+    is_seen,
+    project_in,
+)
 from trainshed.core.supplies.image_cache import ImageCache
 from trainshed.core.supplies.image_port import ImageStore
 from trainshed.service.image_uploads import ImageUploads
@@ -138,6 +147,27 @@ async def test_a_cache_of_another_project_that_keeps_an_image_has_no_name() -> N
     )
     error = await Images(caches=(cache,)).refused("python:3.11")
     assert error.message == "python:3.11 is kept by an image cache of another project."
+
+
+async def test_what_the_build_of_somebody_else_says_is_for_those_who_see_all() -> None:
+    images = Images()
+
+    async def steps(*_: object) -> AsyncIterator[ImageStep]:
+        yield ImageStep(text="a line of its output")
+
+    cast("Any", images.engine).build = cast("Any", images.engine).load = steps
+    ann = replace(BOB, id="ann")
+    sent = cast("AsyncIterator[bytes]", steps())
+    works = [
+        images.service.build(sent, BuildRecipe(tags=("common:1",)), OWNER, "vision"),
+        images.service.load(sent, OWNER),
+    ]
+    for work in works:
+        await anext(work)
+    assert [work.step.text for work in images.service.going(OWNER)] == ["a line of its output"] * 2
+    others = images.service.going(ann)
+    assert [work.name for work in others] == ["common:1", ""]
+    assert not any("output" in work.step.text for work in others)
 
 
 def test_capitals_and_ports_of_googles_registries_lead_to_the_same_project() -> None:

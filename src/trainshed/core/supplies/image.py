@@ -227,6 +227,7 @@ class ImageWork:
     kind: ImageWorkKind
     name: str  # of the image; empty where the archive that is loaded says it
     step: ImageStep
+    by: str = ""  # for whom, where its steps tell more than its name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
