@@ -239,6 +239,34 @@ async def test_what_a_build_keeps_in_a_cache_is_found_by_builds_of_its_project_a
     assert "mine" not in told[1].split() and "mine" in told[2].split(), told
 
 
+@pytest.mark.parametrize(
+    ("source", "links"),
+    [
+        ("out", {"out": "/"}),
+        ("out/etc", {"out": "/"}),
+        ("folder/out", {"here": ".", "here/folder/out": "/"}),
+    ],
+)
+async def test_a_mount_of_a_build_leads_to_nothing_of_the_machine(
+    shop: Shop, source: str, links: dict[str, str]
+) -> None:
+    """Podman before 4.9.4 follows links in the context."""
+    mount = f"FROM {BASE}\nRUN --mount=type=bind,source={{}},target=/m cat /m/file\n"
+    made, text = io.BytesIO(), mount.format(source).encode()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        for name, to in links.items():
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, to
+            tar.addfile(entry)
+        entry = tarfile.TarInfo("Dockerfile")
+        entry.size = len(text)
+        tar.addfile(entry, io.BytesIO(text))
+    with pytest.raises(Invalid, match="link"):
+        await all_of(shop.service.build(pieces(made.getvalue()), BuildRecipe(tags=(MINE,)), BOB, "speech"))
+    told = await shop.build(mount.format("folder"), files={"folder/file": b"content"})
+    assert "content" in told
+
+
 async def test_an_image_that_was_there_already_tells_no_names_of_others(shop: Shop) -> None:
     await shop.make("projects-base:1", "FROM scratch\nCOPY f /base\n", f=b"base")
     await shop.images.tag("projects-base:1", SECRET)

@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from trainshed.core.accounts.permission import Principal
 from trainshed.core.errors import Forbidden, Invalid, NotFound, Violation
 from trainshed.core.supplies.dockerfile import Dockerfile
-from trainshed.core.supplies.dockerfile_text import MOST_TEXT
+from trainshed.core.supplies.dockerfile_text import MOST_TEXT, refused
 from trainshed.core.supplies.image import (
     LOCAL,
     BuildRecipe,
@@ -73,6 +73,8 @@ class ImageUploads:
         async with staged_tar(context, self.folder) as tar:
             text = await asyncio.to_thread(_dockerfile, tar, path)
             dockerfile = await asyncio.to_thread(Dockerfile, text, recipe.args, project)
+            if dockerfile.sources:
+                await asyncio.to_thread(_check_sources, tar, dockerfile.sources)
             for name, line in dockerfile.images.items():
                 if not is_seen(name, principal):
                     raise Forbidden(f"Line {line + 1} of the Dockerfile: {hidden_sentence(name)}")
@@ -193,6 +195,22 @@ def _dockerfile(tar: StagedTar, path: str) -> str:
     if entry is None:
         raise Invalid((Violation("dockerfile", f"There is no {path} in what was sent."),))
     return tar.read(entry.at, min(entry.size, 4 * MOST_TEXT + 1)).decode(errors="surrogateescape")
+
+
+def _check_sources(tar: StagedTar, sources: Mapping[str, int]) -> None:
+    """Old engines mount what a link in the context leads to, also where that is not in it."""
+    links: set[PurePosixPath] = set()
+    for entry in tar.entries():
+        path = PurePosixPath(entry.path)
+        if not (entry.is_file or entry.header.isdir()):
+            links.add(path)
+        if not links.isdisjoint(path.parents):
+            what = f"{entry.path[:200]} in what was sent is below a link: no RUN may mount a source then."
+            raise Invalid((Violation("dockerfile", what),))
+    for source, line in sources.items():
+        path = PurePosixPath(normal(source))
+        if not links.isdisjoint((path, *path.parents)):
+            raise refused(line, f"mounts {source[:80]}, which is a link or below one: name where it leads.")
 
 
 def _context_again(tar: StagedTar, path: str, text: str) -> Iterator[bytes]:

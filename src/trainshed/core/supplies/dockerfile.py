@@ -25,6 +25,9 @@ SCRATCH = "scratch"  # no image at all
 
 _STAGE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _PLACES = ("id", "target", "dst", "destination")  # of a cache mount: by these engines know which it is
+_MOUNT_KEYS = frozenset(
+    {*_PLACES, "type", "from", "source", "src", "sharing", "mode", "uid", "gid", "ro", "readonly", "required"}
+)
 _QUOTES = re.compile(r"[\"'`\\]")
 
 
@@ -45,6 +48,7 @@ class Dockerfile:
     args: Mapping[str, str]  # given with the build
     project: str = ""  # whose cache mounts it uses
     uses: list[ImageUse] = field(default_factory=list[ImageUse])
+    sources: dict[str, int] = field(default_factory=dict[str, int])  # paths of the context in mounts; lines
     _stages: dict[str, str] = field(default_factory=dict[str, str])  # as they are written, by small letters
     _count: int = 0  # of stages
     _values: Values = field(default_factory=Values)
@@ -117,17 +121,30 @@ class Dockerfile:
     def _check_mount(self, flag: Word) -> None:
         """A cache is the project's own; and no mount leads out of its place, as old engines let it."""
         fields = {key: value for key, value, _ in _fields(flag)}
-        kinds = [value.lower() for key, value, _ in _fields(flag) if key == "type"]
-        if "$" in "".join(kinds) or any(".." in value.split("/") for _, value, _ in _fields(flag)):
-            raise refused(flag.line, f"has a mount with a variable for its type, or '..': {flag.text[:80]}.")
-        if "cache" not in kinds:
+        kinds = [value.lower() for key, value, _ in _fields(flag) if key == "type"] or ["bind"]
+        keys = [key for key, _, _ in _fields(flag)]
+        if (
+            len(kinds) > 1
+            or not fields.keys() <= _MOUNT_KEYS
+            or len(fields) < len(keys)
+            or any("$" in value or ".." in value.split("/") for value in fields.values())
+            or "false" in (fields.get("ro", "").lower(), fields.get("readonly", "").lower())
+        ):
+            words = "has a mount that may lead elsewhere: leave out '$', '..', 'rw' and rare options in"
+            raise refused(flag.line, f"{words} {flag.text[:80]}.")
+        source = fields.get("source", fields.get("src", ""))
+        if source and (kinds == ["cache"] or "from" in fields):
+            words = "mounts a part of an image, a stage or a cache: mount all of it, without source, in"
+            raise refused(flag.line, f"{words} {flag.text[:80]}.")
+        if source:
+            self.sources.setdefault(source, flag.line)
+        if kinds != ["cache"]:
             return
         place = next((fields[key] for key in _PLACES if key in fields), "")
         whose = f"{self.project}\0{place}".encode(errors="surrogateescape")
         own, end = hashlib.sha256(whose).hexdigest()[:32], flag.start + len(flag.text)
-        spans = [(start, start + len(value)) for key, value, start in _fields(flag) if key == "id"]
-        for start, stop in spans or [(end, end)]:
-            self._use(flag.line, start, stop, ("", own if spans else f",id={own}"))
+        span = next(((at, at + len(value)) for key, value, at in _fields(flag) if key == "id"), None)
+        self._use(flag.line, *(span or (end, end)), ("", own if span else f",id={own}"))
 
     def _use(self, line: int, start: int, end: int, target: tuple[str, str]) -> None:
         self.uses.append(ImageUse(line, start, end, *target))

@@ -183,10 +183,29 @@ def test_caches_are_those_of_the_project_under_whatever_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "mount", ["type=$X,target=/c", "type=cache,id=../../x,target=/c", "source=a/..,target=/c"]
+    "mount",
+    [
+        "type=$X,target=/c",
+        "type=cache,id=../../x,target=/c",
+        "source=a/..,target=/c",
+        "source=$X,target=/c",
+        "type=bind,type=cache,target=/c",
+        "target=/c,source=a,source=b",
+        "target=/c,rw",
+        "target=/c,ro=false",
+        "target=/c,bind-propagation=shared",
+    ],
 )
 def test_a_mount_that_may_lead_elsewhere_is_refused(mount: str) -> None:
     assert "Line 2 of the Dockerfile has a mount" in refusal(f"FROM a\nRUN --mount={mount} x")
+
+
+def test_a_part_is_mounted_of_the_context_alone() -> None:
+    """Links in an image or a cache would lead old engines out of it."""
+    for mount in ("from=b,source=/c,target=/d", "type=cache,src=c,target=/d"):
+        assert "mount all of it" in refusal(f"FROM a\nRUN --mount={mount} x")
+    text = "FROM a\nRUN --mount=source=b/c,target=/d --mount=from=e,target=/f x\nRUN --mount=src=b/c,dst=/d y"
+    assert Dockerfile(text, {}).sources == {"b/c": 1}
 
 
 @pytest.mark.parametrize(
