@@ -266,6 +266,114 @@ def boosting(rng: np.random.Generator) -> Instance:
     return Instance(space, value, least, noise=0.01)
 
 
+def wells(rng: np.random.Generator) -> Instance:
+    """Five round holes of unlike depth and width in a plain, the deepest no wider than others."""
+    at, width = rng.uniform(0.1, 0.9, (5, 5)), rng.uniform(0.2, 0.45, 5)
+    depth = np.array([1.0, 0.9, 0.8, 0.7, 0.6])
+
+    def value(p: TrialPoint) -> float:
+        far = ((vector(p) - at) ** 2).sum(1)
+        return -float((depth * np.exp(-0.5 * far / width**2)).max())
+
+    return Instance(cube(5, 0.0, 1.0), value, -1.0)
+
+
+def _dixon_price(x: Floats) -> float:
+    index = np.arange(2, len(x) + 1)
+    return float((x[0] - 1.0) ** 2 + (index * (2.0 * x[1:] ** 2 - x[:-1]) ** 2).sum())
+
+
+def steepest_slope(rng: np.random.Generator) -> Instance:
+    """The largest of eight slopes: straight everywhere but for edges, with a corner at the best place."""
+    at, slopes = rng.uniform(-3.0, 3.0, 4), rng.standard_normal((4, 4)) * np.array([1.0, 2.0, 4.0, 8.0])
+    return Instance(cube(4), lambda p: float(np.abs((vector(p) - at) @ slopes).max()))
+
+
+def machines_tree(rng: np.random.Generator) -> Instance:
+    """Error of a kernel machine: which kernel, and what each of them has besides."""
+    space = SearchSpace(
+        (
+            Parameter(id="kernel", kind=CATEGORICAL, values=("linear", "poly", "rbf")),
+            Parameter(id="c", kind=DOUBLE, low=1e-3, high=1e3, scale=Scale.LOG),
+            Parameter(
+                id="gamma",
+                kind=DOUBLE,
+                low=1e-5,
+                high=10.0,
+                scale=Scale.LOG,
+                parent="kernel",
+                parent_values=("poly", "rbf"),
+            ),
+            Parameter(id="degree", kind=INTEGER, low=2, high=7, parent="kernel", parent_values=("poly",)),
+        )
+    )
+    base: dict[str, float] = dict(
+        zip(("linear", "poly", "rbf"), rng.permutation([0.0, 0.03, 0.1]), strict=True)
+    )
+    c, gamma, degree = rng.uniform(-1.5, 1.5), rng.uniform(-3.5, -0.5), int(rng.integers(2, 8))
+
+    def value(p: TrialPoint) -> float:
+        kernel, off = str(p["kernel"]), math.log10(float(p["c"])) - c
+        if kernel == "linear":
+            return base[kernel] + 0.3 * (1.0 - math.exp(-0.3 * off * off))
+        width = math.log10(float(p["gamma"])) - gamma
+        far = 0.3 * (off + width) ** 2 + 0.06 * (off - width) ** 2
+        steps = 0.02 * abs(int(p["degree"]) - degree) if kernel == "poly" else 0.0
+        return base[kernel] + steps + 0.4 * (1.0 - math.exp(-far))
+
+    return Instance(space, value)
+
+
+def loader(rng: np.random.Generator) -> Instance:
+    """Seconds of a program that reads data, over whole numbers that trade off; noise of the machine."""
+    space = SearchSpace(
+        (
+            Parameter(id="workers", kind=INTEGER, low=1, high=64, scale=Scale.LOG),
+            Parameter(id="batch", kind=INTEGER, low=1, high=1024, scale=Scale.LOG),
+            Parameter(id="ahead", kind=INTEGER, low=0, high=16),
+            Parameter(id="share", kind=DOUBLE, low=0.05, high=0.95),
+        )
+    )
+    workers, batch = 2 ** int(rng.integers(1, 6)), 2 ** int(rng.integers(3, 9))
+    ahead, share = int(rng.integers(2, 13)), rng.uniform(0.2, 0.8)
+
+    def value(p: TrialPoint) -> float:
+        wide, high = math.log2(int(p["workers"]) / workers), math.log2(int(p["batch"]) / batch)
+        late = max(ahead - int(p["ahead"]), 0) * 0.05 + max(int(p["ahead"]) - ahead, 0) * 0.01
+        return (
+            0.1 * abs(wide) + 0.03 * (high + 0.5 * wide) ** 2 + late + 0.5 * (float(p["share"]) - share) ** 2
+        )
+
+    return Instance(space, value, noise=0.02)
+
+
+def recipe(rng: np.random.Generator) -> Instance:
+    """Two words, two lists of numbers and an average best near one: each word moves the best of others."""
+    words, ends = ("a", "b", "c", "d", "e"), ("u", "v", "w")
+    sizes, rates = (16.0, 24.0, 32.0, 64.0, 96.0, 128.0), (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
+    space = SearchSpace(
+        (
+            Parameter(id="word", kind=CATEGORICAL, values=words),
+            Parameter(id="end", kind=CATEGORICAL, values=ends),
+            Parameter(id="size", kind=DISCRETE, values=sizes, scale=Scale.LOG),
+            Parameter(id="rate", kind=DISCRETE, values=rates),
+            Parameter(id="keep", kind=DOUBLE, low=0.01, high=0.999, scale=Scale.REVERSE_LOG),
+        )
+    )
+    level = np.add.outer(rng.permutation([0.0, 0.02, 0.05, 0.1, 0.2]), rng.permutation([0.0, 0.03, 0.1]))
+    size, rate = rng.integers(0, 6, 5), rng.integers(0, 6, 3)
+    keep = rng.uniform(-1.8, -0.2, 5)
+
+    def value(p: TrialPoint) -> float:
+        word, end = words.index(str(p["word"])), ends.index(str(p["end"]))
+        off = (sizes.index(float(p["size"])) - size[word]) / 5.0
+        drop = (rates.index(float(p["rate"])) - rate[end]) / 5.0
+        near = math.log10(1.009 - float(p["keep"])) - keep[word]
+        return float(level[word, end] + 0.2 * off * off + 0.15 * (drop + 0.3 * off) ** 2 + 0.08 * near * near)
+
+    return Instance(space, value)
+
+
 FRESH: dict[str, Make] = {
     "schwefel2": mirrored(2, -500.0, 500.0, _schwefel, 0.0),
     "shekel4": mirrored(4, 0.0, 10.0, _shekel, -10.5364431534836),
@@ -279,4 +387,10 @@ FRESH: dict[str, Make] = {
     "layers-tree": layers_tree,
     "pipeline-tree-noisy": pipeline_tree,
     "boosting-noisy": boosting,
+    "wells5": wells,
+    "dixon-price4": mirrored(4, -10.0, 10.0, _dixon_price, 0.0),
+    "steepest-slope4": steepest_slope,
+    "machines-tree": machines_tree,
+    "loader-noisy": loader,
+    "recipe": recipe,
 }

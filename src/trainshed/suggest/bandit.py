@@ -4,9 +4,10 @@
 with the defaults; while earlier studies explain what is measured, the model chooses from the second trial on.
 Trials look anywhere; later every second one looks near the best, by a model of its neighbours alone, which
 sees finer differences, and every fourth one takes any improvement anywhere, by a model in which all
-parameters matter. Pending trials count as if they had come out as predicted, also for what the next one has
-to improve on. Failed ones count as bad, but finite. Beyond some hundred trials the model sees the best and an
-even choice of the others; beyond _MOST_TRIALS the Parzen estimator takes over.
+parameters matter. The others look by a model in which what single parameters do may add up. Pending trials
+count as if they had come out as predicted, also for what the next one has to improve on. Failed ones count as
+bad, but finite. Beyond some hundred trials the model sees the best and an even choice of the others; beyond
+_MOST_TRIALS the Parzen estimator takes over.
 """
 
 import math
@@ -18,6 +19,7 @@ from trainshed.suggest.acquisition import Search, best_rows
 from trainshed.suggest.earlier import can_learn, with_earlier
 from trainshed.suggest.encoding import Encoding, Floats, Indexes
 from trainshed.suggest.gaussian_process import GaussianProcess, Priors, fit
+from trainshed.suggest.kernel import Beside
 from trainshed.suggest.selection import neighbourhood, representative
 from trainshed.suggest.settling import NEAR, is_settled, off_border, trusted_radius
 from trainshed.suggest.sobol import sobol_row
@@ -35,6 +37,7 @@ _SAME_CATEGORIES = 0.999  # as far as rows without another category are apart; s
 _MOST_EARLIER = 3  # of the best points of earlier studies that are tried first
 _FEW_KNOWN = Priors(amplitude_spread=1.0)  # a few trials say little about the size of what is not seen yet
 _ALL_MATTER = Priors(length_spread=0.8, may_be_idle=False)  # else what seems idle is never tried again
+_ADDING_UP = Priors(beside=Beside.SUM)  # else each of many valleys would have to be found by itself
 
 
 def bandit_rows(
@@ -54,7 +57,7 @@ def bandit_rows(
         return _look_closely(table, losses, number, rng)
     if number % 4 == 2:
         return _look_far(table, losses, rng, _ALL_MATTER, 0.0)
-    return _look_far(table, losses, rng, Priors(), _WORTHWHILE)
+    return _look_far(table, losses, rng, _ADDING_UP, _WORTHWHILE)
 
 
 def _look_closely(table: TrialTable, losses: Floats, number: int, rng: np.random.Generator) -> Floats:
@@ -69,7 +72,7 @@ def _look_closely(table: TrialTable, losses: Floats, number: int, rng: np.random
     if not is_settled(table.rows, losses, best, table.encoding):
         return _look_near(table, losses, best, rng, NEAR)
     inside = off_border(table.rows, best, table.encoding)
-    return inside if inside is not None else _look_far(table, losses, rng, Priors(), _WORTHWHILE)
+    return inside if inside is not None else _look_far(table, losses, rng, _ADDING_UP, _WORTHWHILE)
 
 
 def _look_far(
@@ -99,7 +102,7 @@ def _look_near(
     """
     encoding = table.encoding
     some, reach = neighbourhood(table.rows, centre, encoding.is_category)
-    priors = Priors(least_noise=_LEAST_NOISE_NEAR, has_quadratic=True)
+    priors = Priors(least_noise=_LEAST_NOISE_NEAR, beside=Beside.QUADRATIC)
     model, warped = _model(table, losses, some, priors)
     elite = table.rows[some][np.argsort(warped, kind="stable")[:5]]
     model = _with_pending(model, table.pending)

@@ -1,9 +1,10 @@
 """A Gaussian process over rows of an encoding: fitted to finished trials, it predicts the others.
 
-`bandit.py` calls it. Kernel: Matern 5/2 with a weight for each column, where a category counts as equal or
-different, and a quadratic of the numbers (`kernel.py`). The weights, both amplitudes and the noise are those
-of highest posterior density, found by L-BFGS with analytic gradients from fixed starts: the same data always
-give the same model. Values must be finite and of about unit scale.
+`bandit.py` and `earlier.py` call it. Kernel: Matern 5/2 with a weight for each column, where a category
+counts as equal or different, and perhaps a second part beside it (`kernel.py`): the sum of what each column
+does by itself, or a quadratic of the numbers. The weights, both amplitudes and the noise are those of highest
+posterior density, found by L-BFGS with analytic gradients from fixed starts: the same data always give the
+same model. Values must be finite and of about unit scale.
 """
 
 import math
@@ -13,15 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trainshed.suggest.encoding import Bools, Floats, Indexes
-from trainshed.suggest.kernel import lift, lifted, matern, quadratic
+from trainshed.suggest.kernel import ROOT_FIVE, Beside, alone, lift, lifted, matern, quadratic, steep_matern
 from trainshed.suggest.scipy_functions import backward, cholesky, forward, inverse, minimise, solve
 from trainshed.suggest.selection import representative
 from trainshed.suggest.warping import Warped
 
 _JITTER = 1e-11
 _LEAST_VARIANCE = 1e-14
-_NO_BOWL = -6.0  # the logarithm of the amplitude of a quadratic that hardly counts
-_NEVER = -30.0  # and of one that does not count at all
+_HARDLY = -6.0  # the logarithm of the amplitude of a second part that hardly counts
 _TAIL = 2.0  # how heavy the tail of a prior is; smaller is heavier
 _MOST_STEPS = 30
 _FEW_STEPS = 10
@@ -39,9 +39,9 @@ class Priors:
     category: float = 0.0  # the weight of a category, in the logarithm
     amplitude: float = 0.0
     amplitude_spread: float = 2.0
-    has_quadratic: bool = False
-    quadratic: float = -1.0
-    quadratic_spread: float = 2.0
+    beside: Beside = Beside.NOTHING
+    second: float = -1.0  # the amplitude of what is beside
+    second_spread: float = 2.0
     noise: float = math.log(1e-4)
     noise_spread: float = 2.5
     least_noise: float = math.log(1e-7)
@@ -56,7 +56,8 @@ class GaussianProcess:
     is_category: Bools
     weights: Floats  # inverse squared length of each column
     amplitude: float
-    quadratic: float  # the amplitude of that part
+    beside: Beside
+    second: float  # the amplitude of what is beside
     noise: float
     factor: Floats
     alpha: Floats
@@ -71,30 +72,30 @@ class GaussianProcess:
     def predict_with_slope(self, row: Floats, columns: Indexes) -> tuple[float, float, Floats, Floats]:
         """Mean and variance at one row, and their slopes along the given columns of numbers."""
         apart = row - self.rows
-        root = np.sqrt(5.0 * (np.where(self.is_category, apart != 0.0, apart * apart) @ self.weights))
-        decay = np.exp(-root)
-        cross = self.amplitude * (1.0 + root + root * root / 3.0) * decay
-        inner = -(5.0 / 3.0) * self.amplitude * (1.0 + root) * decay
-        slopes = inner[:, None] * (self.weights[columns] * apart[:, columns])
+        squared = np.where(self.is_category, apart != 0.0, apart * apart)
+        cross, steep = steep_matern(ROOT_FIVE * np.sqrt(squared @ self.weights))
+        cross, steep = self.amplitude * cross, self.amplitude * steep
+        slopes = 2.0 * steep[:, None] * (self.weights[columns] * apart[:, columns])
         own, own_slope = self.amplitude, np.zeros(len(columns))
-        if self.has_bowl:
+        if self.beside is Beside.QUADRATIC:
             by = lift(self.is_category)
             lifted_rows, lifted_row = lifted(self.rows, by), lifted(row, by)
             products, square = lifted_rows @ lifted_row, float(lifted_row @ lifted_row)
-            cross += self.quadratic * quadratic(products)
-            slopes += (0.5 * self.quadratic * (1.0 + products))[:, None] * (lifted_rows * by)[:, columns]
-            own += self.quadratic * 0.25 * (1.0 + square) ** 2
-            own_slope = self.quadratic * (1.0 + square) * (lifted_row * by)[columns]
+            cross += self.second * quadratic(products)
+            slopes += (0.5 * self.second * (1.0 + products))[:, None] * (lifted_rows * by)[:, columns]
+            own += self.second * 0.25 * (1.0 + square) ** 2
+            own_slope = self.second * (1.0 + square) * (lifted_row * by)[columns]
+        elif self.beside is Beside.SUM:
+            weights, share = self.weights * alone(self.is_category), self.second / len(row)
+            single, steep = steep_matern(ROOT_FIVE * np.sqrt(weights * squared))
+            cross += share * single.sum(axis=1)
+            slopes += (2.0 * share) * (weights * apart * steep)[:, columns]
+            own += self.second
         solved = forward(self.factor, cross)
         back = backward(self.factor, solved)
         variance = own - float(solved @ solved)
         mean_slope, variance_slope = self.alpha @ slopes, own_slope - 2.0 * (back @ slopes)
         return float(cross @ self.alpha), max(variance, _LEAST_VARIANCE), mean_slope, variance_slope
-
-    @property
-    def has_bowl(self) -> bool:
-        """Whether the quadratic counts at all."""
-        return self.quadratic > 2.0 * math.exp(_NEVER)
 
     def extended(self, rows: Floats, values: Floats) -> "GaussianProcess":
         """The same model with more data, as if these values had been measured; nothing is fitted again."""
@@ -103,13 +104,20 @@ class GaussianProcess:
 
     def covariance(self, rows: Floats) -> tuple[Floats, Floats]:
         """That of each row with the model's own rows, and with itself."""
-        cross = self.amplitude * matern(self.distances(rows))
+        cross = self.amplitude * matern(ROOT_FIVE * np.sqrt(self.distances(rows)))
         own = np.full(len(rows), self.amplitude)
-        if self.has_bowl:
+        if self.beside is Beside.QUADRATIC:
             by = lift(self.is_category)
             lifted_rows = lifted(rows, by)
-            cross += self.quadratic * quadratic(lifted_rows @ lifted(self.rows, by).T)
-            own += self.quadratic * quadratic(np.einsum("ij,ij->i", lifted_rows, lifted_rows))
+            cross += self.second * quadratic(lifted_rows @ lifted(self.rows, by).T)
+            own += self.second * quadratic(np.einsum("ij,ij->i", lifted_rows, lifted_rows))
+        elif self.beside is Beside.SUM:
+            scale = ROOT_FIVE * np.sqrt(self.weights * alone(self.is_category))
+            for column, is_category in enumerate(self.is_category):
+                apart = np.abs(rows[:, column, None] - self.rows[None, :, column])
+                root = scale[column] * (apart != 0.0 if is_category else apart)
+                cross += (self.second / rows.shape[1]) * matern(root)
+            own += self.second
         return cross, own
 
     def gap(self, left: Floats, right: Floats) -> float:
@@ -160,18 +168,21 @@ def fit(
         warped.values[some], theta, _MOST_STEPS, 0.0
     )
     width = rows.shape[1]
-    weights, (amplitude, bowl, noise) = np.exp(theta[:width]), np.exp(theta[width:]).tolist()
-    draft = GaussianProcess(rows, is_category, weights, amplitude, bowl, noise, rows, warped.values)
+    weights, (amplitude, second, noise) = np.exp(theta[:width]), np.exp(theta[width:]).tolist()
+    beside, values = priors.beside, warped.values
+    draft = GaussianProcess(rows, is_category, weights, amplitude, beside, second, noise, rows, values)
     return conditioned(draft, rows, warped.values), warped
 
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """The covariance of all rows, and of each pair the Matern part and what its slope is made of."""
+    """The covariance of all rows, and of each pair both parts and what their slopes are made of."""
 
     covariance: Floats
     correlation: Floats
     steepness: Floats
+    second: Floats
+    single: Floats  # the steepness of each column of the sum
 
 
 class _Posterior:
@@ -187,17 +198,23 @@ class _Posterior:
         difference = rows[first] - rows[second]
         squared = np.where(is_category, difference != 0, difference * difference)
         self.squared = np.ascontiguousarray(squared.T, dtype=float)
+        self.apart = np.sqrt(self.squared)
         places = lifted(rows, lift(is_category))
         products = places @ places.T
-        self.bowl = quadratic(products[first, second])
-        self.own_bowl = quadratic(np.diag(products))
+        self.bowl, self.own_second = np.zeros(len(first)), np.zeros(self.count)
+        if priors.beside is Beside.SUM:
+            self.own_second += 1.0
+        elif priors.beside is Beside.QUADRATIC:
+            self.bowl += quadratic(products[first, second])
+            self.own_second += quadratic(np.diag(products))
+        self.alone = alone(is_category)
         # A weight is the inverse square of a length; lengths are expected to grow with the root of the width.
         # Categories are few and usually matter: theirs does not shrink with the width.
         middle = -2.0 * (priors.length + 0.5 * math.log(self.width))
         weights = np.where(is_category, priors.category, middle)
-        bowl = priors.quadratic if priors.has_quadratic else _NEVER
-        self.expected = np.array([*weights, priors.amplitude, bowl, priors.noise])
-        spreads = priors.amplitude_spread, priors.quadratic_spread, priors.noise_spread
+        amplitude = _HARDLY if priors.beside is Beside.NOTHING else priors.second
+        self.expected = np.array([*weights, priors.amplitude, amplitude, priors.noise])
+        spreads = priors.amplitude_spread, priors.second_spread, priors.noise_spread
         self.spread = np.array([*[2.0 * priors.length_spread] * self.width, *spreads])
         self.heavy = np.array([*[priors.may_be_idle] * self.width, False, False, False])
 
@@ -226,42 +243,45 @@ class _Posterior:
         return fits + float(np.log(np.diag(factor)).sum()) + self._prior(theta)[0]
 
     def starts(self) -> list[Floats]:
-        """Lengths of three sizes or a bowl, quiet and noisy: the likeliest is improved."""
+        """Lengths of three sizes, sums or a bowl, quiet and noisy: the likeliest is improved."""
         result: list[Floats] = []
+        lengths = {Beside.NOTHING: (), Beside.SUM: (-1.5, 0.0, 1.5), Beside.QUADRATIC: (0.0,)}
         for noise in (math.log(1e-5), math.log(1e-2)):
             for shorter, higher in ((-1.5, 3.0), (0.0, 0.0), (2.5, 0.0)):
-                start = self.expected.copy()
-                start[: self.width] += shorter
-                start[-3] += higher
-                start[-2:] = _NO_BOWL if self.priors.has_quadratic else _NEVER, noise
-                result.append(start)
-            if self.priors.has_quadratic:
-                start = self.expected.copy()
-                start[-3] -= 3.0  # what the bowl leaves is small
-                start[-2:] = 1.0, noise
-                result.append(start)
+                result.append(self._start(shorter, higher, _HARDLY, noise))
+            for shorter in lengths[self.priors.beside]:  # what the second part leaves is small
+                result.append(self._start(shorter, -3.0, 1.0, noise))
         return result
 
+    def _start(self, shorter: float, higher: float, second: float, noise: float) -> Floats:
+        start = self.expected.copy()
+        start[: self.width] += shorter
+        start[-3] += higher
+        start[-2:] = second, noise
+        return start
+
     def bounds(self) -> list[tuple[float, float]]:
-        weights = [(-9.0, 9.0)] * self.width
-        bowl = (-12.0, 6.0) if self.priors.has_quadratic else (_NEVER, _NEVER)
-        return [*weights, (-12.0, 6.0), bowl, (self.priors.least_noise, self.priors.most_noise)]
+        noise = self.priors.least_noise, self.priors.most_noise
+        return [*[(-9.0, 9.0)] * self.width, (-12.0, 6.0), (-12.0, 6.0), noise]
 
     def _kernel(self, theta: Floats) -> "_Kernel":
         width, count = self.width, self.count
-        weights, (amplitude, bowl, noise) = np.exp(theta[:width]), np.exp(theta[width:]).tolist()
-        root = np.sqrt(5.0 * (weights @ self.squared))
-        decay = np.exp(-root)
-        correlation = (1.0 + root + root * root / 3.0) * decay
+        weights, (amplitude, second, noise) = np.exp(theta[:width]), np.exp(theta[width:]).tolist()
+        correlation, steepness = steep_matern(ROOT_FIVE * np.sqrt(weights @ self.squared))
+        beside, single = self.bowl, np.empty(0)
+        if self.priors.beside is Beside.SUM:
+            scale = ROOT_FIVE * np.sqrt(weights * self.alone)
+            each, single = steep_matern(scale[:, None] * self.apart)
+            beside = each.mean(axis=0)
         entries = np.zeros(count * count)
-        entries[self.flat] = amplitude * correlation + bowl * self.bowl
-        entries[:: count + 1] = amplitude + bowl * self.own_bowl + noise + _JITTER
+        entries[self.flat] = amplitude * correlation + second * beside
+        entries[:: count + 1] = amplitude + second * self.own_second + noise + _JITTER
         covariance = entries.reshape((count, count), order="F")
-        return _Kernel(covariance, correlation, (1.0 + root) * decay)
+        return _Kernel(covariance, correlation, steepness, beside, single)
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         width = self.width
-        weights, (amplitude, bowl, noise) = np.exp(theta[:width]), np.exp(theta[width:]).tolist()
+        weights, (amplitude, second, noise) = np.exp(theta[:width]), np.exp(theta[width:]).tolist()
         kernel = self._kernel(theta)
         factor = cholesky(kernel.covariance)
         if factor is None:
@@ -271,14 +291,15 @@ class _Posterior:
         prior, prior_slope = self._prior(theta)
         loss = 0.5 * float(self.values @ alpha) + float(np.log(np.diag(factor)).sum()) + prior
         # Each pair stands for two entries of the symmetric matrices.
-        first, second = self.pairs
-        pull = inverted.ravel(order="F")[self.flat] - alpha[first] * alpha[second]
+        left, right = self.pairs
+        pull = inverted.ravel(order="F")[self.flat] - alpha[left] * alpha[right]
         diagonal = np.diag(inverted) - alpha * alpha
-        bend = pull * (-(5.0 / 6.0) * amplitude) * kernel.steepness
         slope = np.empty_like(theta)
-        slope[:width] = weights * (self.squared @ bend)
+        slope[:width] = amplitude * weights * (self.squared @ (pull * kernel.steepness))
+        if self.priors.beside is Beside.SUM:
+            slope[:width] += second / width * weights * self.alone * ((self.squared * kernel.single) @ pull)
         slope[width] = amplitude * (float(pull @ kernel.correlation) + 0.5 * float(diagonal.sum()))
-        slope[width + 1] = bowl * (float(pull @ self.bowl) + 0.5 * float(diagonal @ self.own_bowl))
+        slope[width + 1] = second * (float(pull @ kernel.second) + 0.5 * float(diagonal @ self.own_second))
         slope[width + 2] = 0.5 * noise * float(diagonal.sum())
         return loss, slope + prior_slope
 

@@ -1,20 +1,44 @@
-"""How alike the losses of two rows are, by the model: a Matern 5/2 part and a quadratic part.
+"""How alike the losses of two rows are, by the model: a Matern 5/2 part, a sum or a quadratic beside it.
 
-`gaussian_process.py` calls it. The quadratic part is that of all polynomials of second degree in the numbers.
-With it a model finds the bottom of a bowl from few trials, however narrow the bowl is and however it lies.
+`gaussian_process.py` calls it. The sum has a Matern part for each column: with it a model learns from few
+trials what each parameter does by itself, whatever the others are. The quadratic is that of all polynomials
+of second degree in the numbers: with it a model finds the bottom of a bowl from few trials, however narrow
+the bowl is and however it lies.
 """
 
 import math
+from enum import Enum, auto
 
 import numpy as np
 
 from trainshed.suggest.encoding import Bools, Floats
 
+ROOT_FIVE = math.sqrt(5.0)
 
-def matern(squared: Floats) -> Floats:
-    """The part that knows only distances, by their squares."""
-    root = np.sqrt(5.0 * squared)
-    return (1.0 + root + root * root / 3.0) * np.exp(-root)
+
+class Beside(Enum):
+    """The second part of a kernel."""
+
+    NOTHING = auto()
+    SUM = auto()
+    QUADRATIC = auto()
+
+
+def matern(root: Floats) -> Floats:
+    """The part that knows only distances, by ROOT_FIVE times these."""
+    return (1.0 + root * (1.0 + root / 3.0)) * np.exp(-root)
+
+
+def steep_matern(root: Floats) -> tuple[Floats, Floats]:
+    """The same, and its slopes along the squares of distances."""
+    decay = np.exp(-root)
+    slope = (1.0 + root) * decay
+    return slope + root * root * decay / 3.0, (-5.0 / 6.0) * slope
+
+
+def alone(is_category: Bools) -> Floats:
+    """What a weight is multiplied by where its column counts alone: beside others lengths are larger."""
+    return np.where(is_category, 1.0, float(len(is_category)))
 
 
 def lift(is_category: Bools) -> Floats:

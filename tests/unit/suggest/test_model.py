@@ -10,6 +10,7 @@ from trainshed.core.tuning.search_space import Parameter, ParameterKind, SearchS
 from trainshed.suggest.acquisition import Search, best_rows, log_improvement
 from trainshed.suggest.encoding import Encoding
 from trainshed.suggest.gaussian_process import GaussianProcess, Priors, fit
+from trainshed.suggest.kernel import Beside
 from trainshed.suggest.selection import distances, neighbourhood, representative
 from trainshed.suggest.warping import BENDS, warp
 
@@ -18,7 +19,8 @@ ROWS = Encoding(MIXED).random(RNG, 30)
 LOSSES = ((ROWS - 0.3) ** 2).sum(axis=1)
 IS_CATEGORY = Encoding(MIXED).is_category
 MODEL, WARPED = fit(ROWS, [warp(LOSSES, bend) for bend in BENDS], IS_CATEGORY, Priors())
-BOWL, _ = fit(ROWS, [warp(LOSSES, 0.0)], IS_CATEGORY, Priors(has_quadratic=True))
+SUM, _ = fit(ROWS, [warp(LOSSES, 0.0)], IS_CATEGORY, Priors(beside=Beside.SUM))
+BOWL, _ = fit(ROWS, [warp(LOSSES, 0.0)], IS_CATEGORY, Priors(beside=Beside.QUADRATIC))
 
 
 def test_the_model_interpolates_what_is_measured_and_is_unsure_elsewhere():
@@ -28,7 +30,7 @@ def test_the_model_interpolates_what_is_measured_and_is_unsure_elsewhere():
     assert MODEL.predict(far)[1][0] > 10 * variances.max()
 
 
-@pytest.mark.parametrize("model", [MODEL, BOWL], ids=["plain", "quadratic"])
+@pytest.mark.parametrize("model", [MODEL, SUM, BOWL], ids=["plain", "sum", "quadratic"])
 def test_the_slopes_of_a_prediction_are_those_of_its_values(model: GaussianProcess):
     columns = np.flatnonzero(Encoding(MIXED).is_continuous)
     row = Encoding(MIXED).random(np.random.default_rng(5), 1)[0]
@@ -60,11 +62,23 @@ def test_the_bottom_of_a_narrow_bowl_that_lies_askew_is_known_from_few_trials():
         return (np.array([1.0, 10.0, 100.0, 1000.0]) * ((places - bottom) @ turn) ** 2).sum(axis=1)
 
     warped = warp(losses(rows), 0.0)
-    model, _ = fit(rows, [warped], np.zeros(4, dtype=bool), Priors(has_quadratic=True))
+    model, _ = fit(rows, [warped], np.zeros(4, dtype=bool), Priors(beside=Beside.QUADRATIC))
     places = rng.random((2000, 4))
     believed = places[np.argmin(model.predict(places)[0])]
     assert losses(believed[None, :])[0] <= 1.2 * losses(places).min()
     assert model.predict(bottom[None, :])[0][0] < warped.values.min()
+
+
+def test_what_each_parameter_does_by_itself_is_known_from_few_trials():
+    rng = np.random.default_rng(8)
+    rows, places = rng.random((40, 5)), rng.random((500, 5))
+
+    def losses(at: np.ndarray) -> np.ndarray:  # two valleys along each number, 32 in all
+        return (np.cos(4.0 * math.pi * (at - 0.1)) + at).sum(axis=1)
+
+    model, _ = fit(rows, [warp(losses(rows), 0.0)], np.zeros(5, dtype=bool), Priors(beside=Beside.SUM))
+    believed = model.predict(places)[0]
+    assert np.corrcoef(believed, losses(places))[0, 1] > 0.95
 
 
 def test_a_model_of_equal_rows_can_be_fitted():
