@@ -65,7 +65,9 @@ def _needs(needs: Json) -> str:
 
 
 def _start(eta: Json, now: datetime) -> str:
-    """The usual time, else the latest or the earliest, as a length of time from now."""
+    """What is likely, else the latest or the earliest, as a length of time from now."""
+    if (range_of := words.range_of(eta, now)) is not None:
+        return range_of
     for name, word in (("likely", "in"), ("latest", "within"), ("earliest", "not before")):
         if (at := words.moment(eta.get(name))) is not None:
             return f"{word} {words.span(at - now)}" if at > now else "now"

@@ -78,8 +78,11 @@ def _branches(grounds: list[Json], indent: str) -> Iterator[str]:
 
 
 def _when(eta: Json) -> Iterator[str]:
-    """The most useful first: what is likely, then the range."""
+    """The most useful first: what is likely, then the bounds."""
     now = datetime.now(UTC)
+    if (likely := words.range_of(eta, now)) is not None:
+        first, last = words.clock(eta["likelyFrom"]), words.clock(eta["likelyTo"])
+        yield f"  {'likely':<16} {likely}, {first} to {last}"
     rows = (("likely", "likely"), ("earliest", "at the earliest"), ("latest", "at the latest"))
     for key, title in rows:
         at = words.moment(eta.get(key))

@@ -71,6 +71,14 @@ def span(length: "timedelta") -> str:
     return " ".join(f"{count}{unit}" for unit, count in units[first : first + 2] if count) or "0s"
 
 
+def range_of(eta: Json, now: "datetime") -> str | None:
+    """Between which times a job is likely to start; None where nothing or one time is known."""
+    first, last = moment(eta.get("likelyFrom")), moment(eta.get("likelyTo"))
+    if first is None or last is None:
+        return None
+    return f"in {span(first - now)} to {span(last - now)}" if first > now else f"within {span(last - now)}"
+
+
 def clock(text: object, *, date: bool = True) -> str:
     """Local time, as the person's wall shows it."""
     at = moment(text)

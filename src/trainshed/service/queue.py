@@ -13,8 +13,10 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from trainshed.core.event import Waiting
+from trainshed.core.explain.arrivals import NOBODY
 from trainshed.core.explain.explanation import Eta, World
 from trainshed.core.explain.foresee import PASSERS, foresee_several
+from trainshed.core.explain.history import History
 from trainshed.core.jobs.job import Job
 from trainshed.core.jobs.readiness import PreparationProgress
 from trainshed.core.ports import Backend, Clock, Store
@@ -139,14 +141,20 @@ class QueueService:
         nodes, tree = await self.backend.nodes(), self.shares()
         snapshot = snapshot_of(running, nodes, self.fit, now, dict(self.sites()), tree)
         first = tuple(islice(ready if tree is None else in_turn(snapshot, [*ready], now), FORESEEN + PASSERS))
+        arrivals, history = NOBODY, History()
+        if running:
+            past = PastRuns(self.store)
+            arrivals = await past.lately(now)
+            history = await past.of(running, first, now, arrivals)
         world = World(
             snapshot=snapshot,
             waiting=first,
             running=running,
-            history=await PastRuns(self.store).of((*running, *first) if running else ()),
+            history=history,
             catalogue=Catalogue(),
             now=now,
             # One answer for all who ask: then it names nobody.
             hidden=frozenset(job.id for job in (*running, *first)) if self.has_accounts() else frozenset(),
+            arrivals=arrivals,
         )
         return await asyncio.to_thread(foresee_several, world, first[:FORESEEN])

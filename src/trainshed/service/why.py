@@ -13,7 +13,9 @@ from itertools import takewhile
 from typing import TypeAlias
 
 from trainshed.core.event import Waiting
+from trainshed.core.explain.arrivals import NOBODY
 from trainshed.core.explain.explanation import NEWEST, Explanation, Ground, World
+from trainshed.core.explain.history import History
 from trainshed.core.explain.why import explain
 from trainshed.core.jobs.job import Job
 from trainshed.core.ports import Backend, Clock, Store
@@ -90,18 +92,22 @@ class WhyService:
         if readiness.sites:  # also for the job as it would be submitted again
             sites |= {job.id: readiness.sites, NEWEST: readiness.sites}
         snapshot = snapshot_of(active, nodes, self.fit, now, sites, self.shares())
-        ahead: list[Job] = []
+        arrivals, history = NOBODY, History()
         if running:
             ahead = await asyncio.to_thread(_ahead, job, snapshot, waiting, now)
+            past = PastRuns(self.store)
+            arrivals = await past.lately(now)
+            history = await past.of(running, (job, *ahead), now, arrivals)
         world = World(
             snapshot=snapshot,
             waiting=waiting,
             running=running,
-            history=await PastRuns(self.store).of((*running, job, *ahead) if running else ()),
+            history=history,
             catalogue=self.catalogue,
             now=now,
             readiness=readiness,
             hidden=frozenset(j.id for j in active if not sees(j.project)),
+            arrivals=arrivals,
         )
         return await self._with_landing(job, await asyncio.to_thread(explain, world, job))
 

@@ -52,10 +52,12 @@ def render_change(change: Change) -> dict[str, Any]:
 
 
 def render_eta(eta: Eta) -> dict[str, Any]:
-    """Unknown bounds are left out."""
+    """Unknown bounds are left out. There is one likely time or a range of them, never both."""
     answer: dict[str, Any] = {"earliest": time_text(eta.earliest)}
     if eta.likely is not None:
         answer["likely"] = time_text(eta.likely)
+    elif eta.between is not None:
+        answer["likelyFrom"], answer["likelyTo"] = map(time_text, eta.between)
     if eta.latest is not None:
         answer["latest"] = time_text(eta.latest)
     return answer | {"basis": eta.basis}

@@ -1,6 +1,7 @@
 """`trainshed why` and `submit --dry-run`: reasons, times and changes as a person reads them."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,14 @@ def test_the_reasons_are_drawn_as_a_tree_and_then_when_and_what_would_help() -> 
         "  2. Cancel 5.",
         "     trainshed cancel 5",
     ]
+
+
+def test_a_range_of_likely_times_is_told_where_there_is_no_single_one() -> None:
+    eta = {"earliest": "2026-01-31T12:00:00Z", "likelyFrom": "2998-01-31T12:00:00Z"}
+    eta |= {"likelyTo": "2999-01-31T12:00:00Z", "basis": "These took too differently."}
+    first = drawn({**WAITS, "eta": eta}).splitlines()[10]
+    assert first.startswith("  likely           in ")
+    assert re.search(r" to \d+d \d+h, 2998-01-31 .* to 2999-01-31 ", first)
 
 
 def test_where_nothing_helps_it_is_said() -> None:

@@ -29,6 +29,17 @@ def test_lengths_of_time_are_short(length: float, text: str) -> None:
     assert words.span(timedelta(seconds=length)) == text
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "text"),
+    [(12, 17, "in 12m to 17m"), (-3, 17, "within 17m"), (None, 17, None)],
+)
+def test_a_range_of_times_is_two_lengths_from_now(first: int | None, last: int, text: str | None) -> None:
+    now = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    times = {"likelyFrom": first, "likelyTo": last}
+    eta = {key: (now + timedelta(minutes=n)).isoformat() for key, n in times.items() if n is not None}
+    assert words.range_of(eta, now) == text
+
+
 def test_googles_nanosecond_times_are_read() -> None:
     at = words.moment("2026-01-31T12:00:00.123456789Z")
     assert at == datetime(2026, 1, 31, 12, 0, 0, 123456, UTC)

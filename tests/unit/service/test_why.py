@@ -74,7 +74,16 @@ async def test_the_past_of_the_running_ones_tells_when():
     why = await a_why(HOLDER, ended(HOLDER, 70), ended(HOLDER, 90), a_job())
     _, told = await why.explain(*HERE, "1")
     assert told.eta is not None
-    assert (told.eta.earliest, told.eta.likely) == (at(70), at(90))
+    assert (told.eta.earliest, told.eta.likely) == (at(45), at(90))
+
+
+async def test_who_came_lately_is_taken_to_come_again():
+    last_week = replace(ended(HOLDER, 70), id="old", created_at=at(-7 * 86400))
+    never_ran = replace(a_job(id="c"), status=replace(a_job().status, state=JobState.CANCELLED))
+    why = await a_why(HOLDER, ended(HOLDER, 70), last_week, never_ran, a_job())
+    _, told = await why.explain(*HERE, "1")
+    assert told.eta is not None
+    assert "3 jobs were submitted in the last 1 d" in told.eta.basis
 
 
 async def test_the_past_of_the_same_program_under_another_name_will_do():

@@ -1,5 +1,7 @@
 """An explanation as clients read it."""
 
+from dataclasses import replace
+
 from tests.builders import T0, at
 from trainshed.core.event import Reason
 from trainshed.core.explain.explanation import Change, ChangeCost, Eta, Explanation, Fact, Ground
@@ -62,6 +64,19 @@ def test_a_waiting_job_is_told_with_all_that_is_known():
             "basis": "From before.",
         },
     }
+
+
+def test_there_is_one_likely_time_or_a_range_of_them():
+    eta = Eta(earliest=T0, likely=None, latest=None, basis="Who knows.", between=(at(1), at(2)))
+    told = Explanation(state=JobState.QUEUED, ground=WAITS, position=1, queue=1, eta=eta)
+    assert render_explanation(told)["eta"] == {
+        "earliest": "2026-05-01T12:00:00.000000Z",
+        "likelyFrom": "2026-05-01T12:00:01.000000Z",
+        "likelyTo": "2026-05-01T12:00:02.000000Z",
+        "basis": "Who knows.",
+    }
+    one = replace(told, eta=replace(eta, likely=at(1)))
+    assert set(render_explanation(one)["eta"]) == {"earliest", "likely", "basis"}
 
 
 def test_bounds_that_nothing_tells_are_left_out():

@@ -58,6 +58,16 @@ export function ago(moment, now = Date.now()) {
   return seconds > 0 ? `${length} ago` : `in ${length}`;
 }
 
+/**
+ * "in 3 min to 2 h", "within 2 h"; empty where no range is known.
+ * @param {{likelyFrom?: string, likelyTo?: string}} [eta]
+ */
+export function rangeWords({ likelyFrom, likelyTo } = {}) {
+  if (!likelyFrom || !likelyTo) return "";
+  const [first, last] = [ago(likelyFrom), ago(likelyTo).replace(/^in /, "")];
+  return first.startsWith("in ") ? `${first} to ${last}` : last === "now" || last.endsWith("ago") ? "soon" : `within ${last}`;
+}
+
 /** "14:02:11", in the person's zone @param {Date} at */
 export const timeOfDay = (at) => [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
 

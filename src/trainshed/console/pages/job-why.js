@@ -3,7 +3,7 @@
 import { html, useState } from "../lib/ui.js";
 import { go, jobHref } from "../lib/address.js";
 import { post } from "../lib/api.js";
-import { ago, clock } from "../lib/format.js";
+import { ago, clock, rangeWords } from "../lib/format.js";
 import { idHref, nameOf } from "../lib/job-by-id.js";
 import { bodyOf, resubmit, withChange } from "../lib/resubmit.js";
 import { DeedDialog } from "../parts/deed.js";
@@ -103,6 +103,7 @@ function Eta({ eta }) {
   useSeconds(true);
   const rows = [["likely", "likely"], ["earliest", "at the earliest"], ["latest", "at the latest"]].filter(([key]) => eta[key]);
   const words = rows.map(([key, title]) => `${title} ${Date.parse(eta[key]) < Date.now() ? "now" : `${ago(eta[key])} (${clock(eta[key])})`}`);
+  if (eta.likelyTo) words.unshift(`likely ${rangeWords(eta)} (${clock(eta.likelyFrom)} to ${clock(eta.likelyTo)})`);
   return html`<p><strong>It starts</strong> ${words.join(", ")}. <span class="dim">${eta.basis}</span></p>`;
 }
 

@@ -3,7 +3,7 @@
 import { html } from "../lib/ui.js";
 import { href, jobHref } from "../lib/address.js";
 import { EVERYWHERE, get } from "../lib/api.js";
-import { ago, bytes, count, exact } from "../lib/format.js";
+import { ago, bytes, count, exact, rangeWords } from "../lib/format.js";
 import { useLive } from "../lib/hints.js";
 import { Failure, Loading } from "../parts/notice.js";
 import { Table } from "../parts/table.js";
@@ -12,7 +12,7 @@ import { Length, useSeconds } from "../parts/time.js";
 const PAGE = 50;
 
 /**
- * @typedef {{earliest: string, likely?: string, latest?: string, basis: string}} Eta
+ * @typedef {{earliest: string, likely?: string, likelyFrom?: string, likelyTo?: string, latest?: string, basis: string}} Eta
  * @typedef {{name: string, displayName: string, position?: number, priority: number, createTime: string, replicas: number,
  *   needs: {cpus: number, memoryBytes: string, gpus: number}, waiting?: {reason: string, message: string, remedy?: string},
  *   eta?: Eta}} QueuedJob
@@ -68,7 +68,7 @@ function why({ waiting }) {
   return waiting && html`${waiting.message}${waiting.remedy && html`<div class="dim">${waiting.remedy}</div>`}`;
 }
 
-/** The usual time; else the latest, else the earliest. @param {{eta?: Eta}} props */
+/** The likely time or range; else the latest, else the earliest. @param {{eta?: Eta}} props */
 function Start({ eta }) {
   useSeconds(Boolean(eta));
   if (!eta) return html`<span class="dim">–</span>`;
@@ -77,8 +77,10 @@ function Start({ eta }) {
 }
 
 /** @param {Eta} eta */
-function startWords({ earliest, likely, latest }) {
+function startWords(eta) {
+  const { earliest, likely, latest } = eta;
   if (likely) return ago(likely) === "now" || Date.parse(likely) < Date.now() ? "now" : ago(likely);
+  if (eta.likelyTo) return rangeWords(eta);
   if (latest) return ago(latest).replace(/^in /, "within ");
   return `not before ${ago(earliest)}`;
 }

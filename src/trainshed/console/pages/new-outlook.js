@@ -3,7 +3,7 @@
 import { html, useEffect, useState } from "../lib/ui.js";
 import { ApiError, post } from "../lib/api.js";
 import { withoutSecrets } from "../lib/job-body.js";
-import { ago } from "../lib/format.js";
+import { ago, rangeWords } from "../lib/format.js";
 import { Notice } from "../parts/notice.js";
 
 const PAUSE = 300; // milliseconds without a change before the server is asked
@@ -73,10 +73,15 @@ function Explained({ explanation, onChange }) {
   <//>`;
 }
 
-/** What is known of its start; a moment that has passed says nothing of a job that waits. @param {{likely?: string, earliest?: string}} [eta] */
-function startWords({ likely, earliest } = {}) {
+/**
+ * What is known of its start; a moment that has passed says nothing of a job that waits.
+ * @param {{likely?: string, likelyFrom?: string, likelyTo?: string, earliest?: string}} [eta]
+ */
+function startWords(eta = {}) {
+  const { likely, earliest } = eta;
   const isToCome = (/** @type {string | undefined} */ moment) => moment && Date.parse(moment) > Date.now();
   if (likely) return isToCome(likely) ? `; starts ${ago(likely)}, probably` : "; starts soon, probably";
+  if (eta.likelyTo) return `; starts ${rangeWords(eta)}, probably`;
   return earliest && isToCome(earliest) ? `; starts ${ago(earliest)} at the earliest` : "";
 }
 

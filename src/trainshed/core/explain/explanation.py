@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from trainshed.core.event import Reason
+from trainshed.core.explain.arrivals import NOBODY, Arrivals
 from trainshed.core.explain.history import History
 from trainshed.core.jobs.job import Job, JobState
 from trainshed.core.jobs.readiness import READY, Readiness
@@ -73,12 +74,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eta:
-    """When a job may start, and what the estimate is based on. An unknown bound is None."""
+    """When a job may start, and what the estimate is based on. What is unknown is None."""
 
     earliest: datetime
-    likely: datetime | None
+    likely: datetime | None  # where the simulations agree on it
     latest: datetime | None
     basis: str
+    between: tuple[datetime, datetime] | None = None  # the first and the last time of the simulations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,7 @@ class World:
     now: datetime
     readiness: Readiness = READY  # of the job that is asked about; `waiting` has only ready jobs
     hidden: frozenset[str] = frozenset()  # ids of jobs that who asks may not see
+    arrivals: Arrivals = NOBODY  # of late: as many are still to come
 
     def shown(self, job: str) -> str:
         """The id of a job; empty where it may not be seen."""

@@ -174,7 +174,7 @@ def _holders(world: World) -> tuple[Ground, ...]:
 
 
 def _usual(world: World, job: Job | None) -> str:
-    lengths = list(world.history.of(job)) if job else []
+    lengths = world.history.of(job) if job else ()
     if not lengths:
         return ""
     many = f"the middle of {len(lengths)} earlier runs" if len(lengths) > 1 else "the one earlier run"

@@ -13,6 +13,7 @@ microseconds for 10,000 jobs.
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
+from copy import copy
 from heapq import heapify, heappop, heappush, heapreplace, merge
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
@@ -55,6 +56,15 @@ class WaitingJobs:
         self._demands = Demands()
         for job in jobs:
             self.put(job, (sites or {}).get(job.id, ()))
+
+    def copy(self) -> "WaitingJobs":
+        """The same jobs, in less time than to put each again."""
+        twin = copy(self)
+        twin.sites, twin._jobs, twin._same = dict(self.sites), dict(self._jobs), dict(self._same)
+        twin._shapes = {shape: list(places) for shape, places in self._shapes.items()}
+        twin._firsts = {group: list(firsts) for group, firsts in self._firsts.items()}
+        twin._aside = set(self._aside)
+        return twin
 
     def __len__(self) -> int:
         return len(self._jobs)
