@@ -41,6 +41,9 @@ class FakeImages:
             raise NotFound(f"There is no image {name} here.")
         return ImageConfig(id=f"sha256:{name}", size=self.here[name])
 
+    async def has_triggers(self, id: str) -> bool:
+        return False
+
     async def pull(self, name: str) -> AsyncIterator[ImageStep]:
         self.pulls.append(name)
         yield ImageStep(text=f"Pulling {name}", percent=40)
