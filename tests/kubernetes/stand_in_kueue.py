@@ -29,6 +29,7 @@ GROUP, COUNT, MANAGED = (
 )
 IN_USE = "kueue.x-k8s.io/resource-in-use"
 PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
+CHANGED = 422  # the status of a patch whose test does not hold
 PAUSE = 0.1  # seconds between two looks
 
 
@@ -194,6 +195,7 @@ class StandInKueue:
                 {"op": "test", "path": "/metadata/finalizers", "value": finalizers},
                 {"op": "replace", "path": "/metadata/finalizers", "value": rest},
             ]
-            self.cluster.api.ask("PATCH", path, rows, PATCH)
+            if self.cluster.api.ask("PATCH", path, rows, PATCH).status == CHANGED:
+                return  # by somebody else meanwhile: the next look sees what it is now
         path = f"{self.path}/workloads/{workload['metadata']['name']}"
         self.cluster.api.ask("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)

@@ -280,8 +280,8 @@ class ClusterBackend:
         run.isolated = launch.isolated
         run.aliases = tuple((address, name) for name, address in reach.hosts.items())
         run.grouping = await self._queues.grouping(self._id, launch, [peer.grouping for peer in peers])
-        others = self._runs.of(job)
-        await self._queues.free(o.grouping for o in others if o.key.name.attempt < run.key.name.attempt)
+        earlier = [other for other in self._runs.of(job) if other.key.name.attempt < run.key.name.attempt]
+        await self._objects.free_attempts(earlier, self._queues)
         output = self._files.output(run.key.name)
         await asyncio.to_thread(run.prepare, output)
         run.places.write(run.folder)

@@ -62,9 +62,7 @@ class ClusterQueues:
 
     async def free(self, groups: Iterable[Grouping]) -> None:
         """Remove what stands for these groups in the cluster, once. Kueue ends what is left of their pods."""
-        for group in {group.name: group for group in groups if group.name}.values():
-            if group.name in self._freed:
-                continue
+        for group in {group.name: group for group in groups if not self.is_free(group)}.values():
             try:
                 if group.queue and await self._api.serves("workloads"):
                     await self._api.delete("workloads", group.name)
@@ -75,6 +73,10 @@ class ClusterQueues:
                     raise
                 log.info("group %s: %s", group.name, fault.message)  # a Workload goes with its pods
             remember(self._freed, group.name, True)
+
+    def is_free(self, group: Grouping) -> bool:
+        """Whether nothing stands for it in the cluster, as far as that was seen to here."""
+        return not group.name or group.name in self._freed
 
     def see(self, pod: Object, *, waits: bool) -> None:
         """Whether this pod waits: for Kueue, as long as it has no node."""

@@ -92,6 +92,16 @@ class JobObjects:
                     await queues.free([grouping_of(pod)])
                     await self.remove(job, [name], isolated=True)
 
+    async def free_attempts(self, runs: Iterable[PodRun], queues: ClusterQueues) -> None:
+        """Free the groups of runs that are over, for the attempt after them.
+
+        Pods in a queue go first. Kueue deletes them with their group, but our finalizer would keep them, and
+        Kueue makes a new Workload for such pods (until September 2026): that takes the quota once more.
+        """
+        left = [run for run in runs if not queues.is_free(run.grouping)]
+        await asyncio.gather(*(take_away(self._api, run.pod) for run in left if run.pod and run.grouping.queue))
+        await queues.free(run.grouping for run in left)
+
     async def _delete_pods(self, job: str, names: Iterable[str]) -> None:
         """In one call, where there is the right to it."""
         try:
