@@ -15,7 +15,8 @@ AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # What tests import of large packages: scripts/venv compiles that much of them.
 TRAINING = "sklearn.datasets, sklearn.model_selection, torch._dynamo, torch.distributed.run, torch.utils.data"
 SDK = "gcsfs, google.cloud.aiplatform, google.cloud.aiplatform.vizier, google.cloud.storage.transfer_manager, hypertune, obstore"
-BEFORE_TESTS = style console-types rules bytecode sdk demo-env s3 provider programs helm
+# First what waits for the network, then what needs a core.
+BEFORE_TESTS = demo-env sdk s3 provider programs helm style console-types rules bytecode
 # In the order of tests/conftest.py: xdist's own puts files of few tests last, and those take longest.
 SPREAD = -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
 
@@ -86,19 +87,17 @@ quick: check ## check, and all tests that are neither slow nor of containers or 
 	@scripts/postgres
 	$(BIN)/pytest $(SPREAD) --ignore=tests/rules -m "not slow and not containers and not cluster"
 
-# Types need minutes of one core, and tests often wait for something: side by side they end sooner.
+# Types need minutes of one core, while all else waits for the network, and then for processes.
 test: ## set up, check, and run all everyday tests
-	@$(MAKE) -j5 $(BEFORE_TESTS)
-	@$(MAKE) -j2 types tests
+	@$(MAKE) -j7 types tests
 
 test-all: ## the same, and the tests on Kubernetes: it is built meanwhile, where it is not there
-	@$(MAKE) -j5 $(BEFORE_TESTS)
-	@$(MAKE) -j2 types all-tests
+	@$(MAKE) -j7 types all-tests
 
-tests:
+tests: $(BEFORE_TESTS)
 	@scripts/run-tests $(SPREAD) --ignore=tests/rules -rs
 
-all-tests:
+all-tests: $(BEFORE_TESTS)
 	@scripts/all-tests $(SPREAD) --ignore=tests/rules -rs
 
 # One after the other: the package manager serves one at a time.
