@@ -69,7 +69,11 @@ class StandInKueue:
 
     def __exit__(self, *_: object) -> None:
         self.go_away()
-        for item in self.workloads():  # of a test that failed: nobody else takes its finalizer
+        for pod in self._pods():  # of a test that failed: nobody else takes its finalizers
+            path = f"{PODS}/{pod['metadata']['name']}"
+            self.cluster.api.ask("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
+            self.cluster.api.ask("DELETE", path, {"gracePeriodSeconds": 0})
+        for item in self.workloads():
             self._end(item, [])
         for plural in ("workloads", "localqueues"):
             self.cluster.ask("DELETE", f"{DEFINITIONS}/{plural}.kueue.x-k8s.io")

@@ -99,7 +99,9 @@ class JobObjects:
         Kueue makes a new Workload for such pods (until September 2026): that takes the quota once more.
         """
         left = [run for run in runs if not queues.is_free(run.grouping)]
-        await asyncio.gather(*(take_away(self._api, run.pod) for run in left if run.pod and run.grouping.queue))
+        await asyncio.gather(
+            *(take_away(self._api, run.pod) for run in left if run.pod and run.grouping.queue)
+        )
         await queues.free(run.grouping for run in left)
 
     async def _delete_pods(self, job: str, names: Iterable[str]) -> None:
