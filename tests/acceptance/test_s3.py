@@ -304,6 +304,18 @@ def test_without_seaweedfs_the_server_says_how_to_get_it(tmp_path: Path) -> None
 # ---- the page
 
 
+def test_a_server_says_what_it_waits_for_while_its_store_does_not_come_up(tmp_path: Path) -> None:
+    weed = tmp_path / "weed"
+    weed.write_text("#!/bin/sh\nexec sleep 600\n")
+    weed.chmod(0o755)
+    server = LiveServer("--s3", env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    try:
+        server.start(wait=False)
+        until(lambda: "SeaweedFS is not up after" in server.said(), "a word about SeaweedFS")
+    finally:
+        server.close()
+
+
 def test_the_page_about_training_from_s3_runs_as_it_is_printed(bash: Shell) -> None:
     page = (ROOT / "docs" / "guide" / "train-from-s3.md").read_text()
     ran, folder = 0, bash.folder / "work"

@@ -34,6 +34,7 @@ from trainshed.buckets.trouble import translated
 from trainshed.core.errors import TrainshedError, Unavailable
 
 PATIENCE = 90.0  # seconds until it must be up
+QUIET = 5.0  # seconds between two words about that
 GRACE = 2.0  # seconds it has to end by itself; it often never does, waiting for streams between its own parts
 _PAUSE = 0.1
 _LONGEST_PAUSE = 30.0
@@ -106,15 +107,18 @@ class Seaweed:
         await self._is_up(log)
 
     async def _is_up(self, log: Path) -> None:
-        until = time.monotonic() + PATIENCE
+        began = told = time.monotonic()
         while True:
             try:
                 return await asyncio.to_thread(self.check)
             except TrainshedError as error:
-                ended = self._process is None or self._process.returncode is not None
-                if ended or time.monotonic() > until:
+                ended, now = self._process is None or self._process.returncode is not None, time.monotonic()
+                if ended or now > began + PATIENCE:
                     outcome = "ended at once" if ended else f"did not take an object: {error.message}"
                     raise Unavailable(f"SeaweedFS {outcome}{_last_words(log)}") from error
+                if now > told + QUIET:
+                    told = now
+                    print(f"SeaweedFS is not up after {now - began:.0f} s: {error.message}", file=sys.stderr)
             await asyncio.sleep(_PAUSE)
 
     async def _restart(self) -> None:
