@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kubernetes.cluster import Cluster, a_cluster_apart, wait_for
-from tests.kubernetes.stand_in_kueue import StandInKueue
+from tests.kubernetes.stand_in_kueue import GROUP, StandInKueue
 from tests.kubernetes.test_jobs import ENDS_IN_ITS_SECOND_RUN, WAITS, is_gone, lines, objects
 from tests.kubernetes.test_reasons import waits
 from tests.live import LiveServer
@@ -68,6 +68,10 @@ def events(server: LiveServer, job: str) -> list[Any]:
     return server.get(f"/v1/{job}:events")["events"]
 
 
+def objects_of_pods(cluster: Cluster) -> list[Any]:
+    return cluster.ask("GET", "/api/v1/namespaces/default/pods")["items"]
+
+
 def nothing_is_left(kueue: StandInKueue, job: str) -> None:
     is_gone(kueue.cluster, job)
     wait_for(lambda: not kueue.workloads(), "that no Workload is left")
@@ -84,7 +88,7 @@ def test_a_job_waits_with_kueues_own_words_until_it_is_admitted_and_leaves_nothi
         assert "kubectl describe localqueue team-a" in waiting["remedy"], waiting
         [workload] = kueue.workloads()
         assert workload["spec"]["queueName"] == "team-a"
-        pods = kueue.cluster.ask("GET", "/api/v1/namespaces/default/pods")["items"]
+        pods = objects_of_pods(kueue.cluster)
         assert not any(pod["spec"].get("affinity") for pod in pods), "Kueue and Kubernetes choose the node"
         kueue.words = ""
     done = server.wait(job, 180)
@@ -133,7 +137,7 @@ def test_a_new_attempt_is_a_new_group_and_frees_the_quota_of_the_one_before(
     job = submit(server, ENDS_IN_ITS_SECOND_ATTEMPT, 2, scheduling={"restartJobOnWorkerRestart": True})
     wait_for(lambda: lines(server, job).count("ready") == 2, "that its programs run")
     [first] = kueue.workloads()
-    [pod, *_] = kueue.cluster.ask("GET", "/api/v1/namespaces/default/pods")["items"]
+    [pod, *_] = objects_of_pods(kueue.cluster)
     kueue.words = NO_ROOM
     with kueue.gate():
         kueue.cluster.ask("DELETE", f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}")
@@ -142,6 +146,8 @@ def test_a_new_attempt_is_a_new_group_and_frees_the_quota_of_the_one_before(
             lambda: kueue.workloads() if len(kueue.workloads()) == 1 else None, "one Workload"
         )
         assert second["metadata"]["name"] != first["metadata"]["name"]
+        groups = [pod["metadata"]["labels"][GROUP] for pod in objects_of_pods(kueue.cluster)]
+        assert groups == [second["metadata"]["name"]] * 2, "pods of the first attempt are still there"
         kueue.words = ""
     assert server.wait(job, 180)["state"] == "JOB_STATE_SUCCEEDED"
     nothing_is_left(kueue, job)
@@ -183,10 +189,6 @@ def test_a_queue_that_is_not_there_is_named_and_so_is_a_kueue_that_is_not_instal
                 assert not kueue.workloads() and not objects_of_pods(apart)
                 other.cancel(job)
                 assert other.wait(job, 60)["state"] == "JOB_STATE_CANCELLED"
-
-
-def objects_of_pods(cluster: Cluster) -> list[Any]:
-    return cluster.ask("GET", "/api/v1/namespaces/default/pods")["items"]
 
 
 def test_what_a_server_that_is_gone_for_good_left_in_a_queue_can_be_released(

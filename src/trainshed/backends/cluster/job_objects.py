@@ -95,8 +95,8 @@ class JobObjects:
     async def free_attempts(self, runs: Iterable[PodRun], queues: ClusterQueues) -> None:
         """Free the groups of runs that are over, for the attempt after them.
 
-        Pods in a queue go first. Kueue deletes them with their group, but our finalizer would keep them, and
-        Kueue makes a new Workload for such pods (until September 2026): that takes the quota once more.
+        Pods in a queue go first. Kueue deletes them with their group, but our finalizer would keep them until
+        the job ends, and older releases of Kueue may make a new Workload for pods that are being deleted.
         """
         left = [run for run in runs if not queues.is_free(run.grouping)]
         await asyncio.gather(
