@@ -20,6 +20,7 @@ from trainshed.api.audit_trail import named_project
 from trainshed.api.call import (
     BREAK_OFF,
     MOST_DIGITS,
+    SENDER,
     SOCKET,
     Call,
     Json,
@@ -219,6 +220,7 @@ async def _call(request: Request, path: dict[str, str], method: Method, target: 
     wrong = [name for name, value in given.items() if "\0" in value]
     if wrong and not method.storage:  # no database takes one
         raise Invalid(tuple(Violation(name, f"{name} must not contain a NUL character.") for name in wrong))
+    sender = request.scope.get("state", {}).get(SENDER) if method.storage else None
     if method.streams:
         return Call(
             path=path,
@@ -227,6 +229,7 @@ async def _call(request: Request, path: dict[str, str], method: Method, target: 
             headers=request.headers,
             base_url=target.base_url(request.headers) if method.storage else "",
             chunks=_chunks(request, method),
+            sender=sender,
         )
     return Call(
         path=path,
@@ -234,6 +237,7 @@ async def _call(request: Request, path: dict[str, str], method: Method, target: 
         body=await _body(request, method) if request.method in ("POST", "PUT", "PATCH") else {},
         headers=request.headers,
         base_url=target.base_url(request.headers),
+        sender=sender,
     )
 
 

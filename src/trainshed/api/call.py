@@ -11,12 +11,14 @@ from urllib.parse import unquote
 from trainshed.api.lasting import UNCHANGING, Need
 from trainshed.core.accounts.permission import ANONYMOUS, Permission, Principal, PrincipalKind
 from trainshed.core.bucket import BucketInfo
+from trainshed.core.bucket_port import SocketSender
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.ports import PresentRights
 from trainshed.wire.page import UNSIGNED, PageTokens
 
 SOCKET = "SOCKET"  # takes the place of a verb in the table: a WebSocket
 BREAK_OFF = "break off"  # in a request's state: what ends its connection in the middle of the answer
+SENDER = "sender"  # in a request's state: the `SocketSender` of its connection, where that has one
 MOST_DIGITS = 18  # of a number in a query: databases hold 64 bits
 MOST_KEY = 255  # characters of an idempotency key
 MOST_SUBMITTER = 100  # characters of a user's name
@@ -61,6 +63,7 @@ class Call:
     headers: Mapping[str, str]
     base_url: str
     chunks: AsyncIterator[bytes] = field(default_factory=_nothing)  # the body of a method that streams
+    sender: SocketSender | None = None  # for an answer with a content-length
     protocols: tuple[str, ...] = ()  # that a WebSocket's client offers
     principal: Principal = ANONYMOUS  # who calls
     trace: Trace = field(default_factory=Trace)

@@ -86,7 +86,7 @@ class StorageObjectHandlers:
             number(call.query, "generation"),
             precondition(call.query),
         )
-        return await sent(reading)
+        return await sent(call, reading)
 
     async def head(self, call: Call) -> Reply:
         """The headers of `get`. The object's bytes are not read."""
@@ -230,11 +230,13 @@ def span(header: str) -> Span:
     return Span(first=int(match[1]) if match[1] else None, last=int(match[2]) if match[2] else None)
 
 
-async def sent(reading: ObjectReading) -> RawAnswer:
+async def sent(call: Call, reading: ObjectReading) -> RawAnswer:
     """The bytes with their headers. Small objects are read first, so that damage gives an error answer."""
     content: bytes | AsyncIterator[bytes] = reading.chunks
     if reading.length <= AT_ONCE:
         content = b"".join([chunk async for chunk in reading.chunks])
+    elif call.sender is not None and reading.sent is not None:
+        content = reading.sent(call.sender)
     return RawAnswer(content, *_head(reading.info, reading.first, reading.length))
 
 

@@ -71,7 +71,7 @@ class StorageXmlHandlers:
             _check_tags(call, info)
             generation = info.generation
         asked = span(call.headers.get("range", ""))
-        return await sent(await bucket.read(object_of(call), asked, generation, _condition(call)))
+        return await sent(call, await bucket.read(object_of(call), asked, generation, _condition(call)))
 
     async def head(self, call: Call) -> Reply:
         info = await self.storage.open(bucket_of(call)).get(object_of(call), number(call.query, "generation"))

@@ -131,7 +131,8 @@ class DiskObjects:
             return kept.info, outlet, outlet.open(span)
 
         info, outlet, (first, length, block) = await self._disk.run(begin)
-        return ObjectReading(info, first, length, outlet.stream(first, length, block, self._disk.executor))
+        bounds = first, length, block, self._disk.executor
+        return ObjectReading(info, first, length, outlet.stream(*bounds), partial(outlet.send, *bounds))
 
     async def change(
         self,

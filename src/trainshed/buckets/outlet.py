@@ -7,12 +7,21 @@ import asyncio
 import base64
 import contextlib
 import os
+import select
+import threading
+import time
 from collections.abc import AsyncIterator
 from concurrent.futures import Executor
+from functools import partial
 
 from trainshed.buckets.sums import BLOCK, crc_of
 from trainshed.buckets.trouble import translated
 from trainshed.core.bucket import DamagedObject, ObjectInfo, Span
+from trainshed.core.bucket_port import SocketSender
+
+TURN = 0.05  # seconds after which a thread that sends is there for others
+WAIT = 20  # milliseconds in which it waits for the client to have room again
+_WAITING = threading.Semaphore(4)  # for each thread that waits for a client: most are there for others
 
 
 class Outlet:
@@ -55,6 +64,53 @@ class Outlet:
                 return
             block = ahead.result()
 
+    async def send(
+        self, first: int, length: int, block: bytes, executor: Executor, sender: SocketSender
+    ) -> AsyncIterator[bytes]:
+        """The same bytes. All but those of `block` are sent by the system, and only read to be checked.
+
+        One thread sends many blocks: handing each from thread to thread costs more than sending it.
+        """
+        start, end = first // BLOCK * BLOCK, first + length
+        yield block[first - start : end - start]
+        at, block = start + BLOCK, b""
+        while at < end:
+            yield b""  # nobody keeps the bytes before, however long this client takes
+            try:
+                count = await sender(partial(self._send, at, end), executor)
+            except OSError:  # there are file systems from which the system sends nothing
+                block = await asyncio.get_running_loop().run_in_executor(executor, self._block, at // BLOCK)
+                async for chunk in self.stream(at, end - at, block, executor):
+                    yield chunk
+                return
+            if count is None:
+                return
+            at += count
+
+    def _send(self, first: int, end: int, socket: int) -> int:
+        """For threads. However it ends, the bytes that it returns were sent, and no others."""
+        at, until = first, time.monotonic() + TURN
+        while at < end:
+            number = at // BLOCK
+            if at % BLOCK == 0:
+                self._block(number)
+            try:
+                count = os.sendfile(socket, self._file, at, min(end, (number + 1) * BLOCK) - at)
+            except BlockingIOError:
+                if time.monotonic() > until or not _has_room_soon(socket):
+                    break
+                continue
+            except OSError:
+                if at == first:
+                    raise
+                break
+            if count == 0:
+                raise self._damaged("is gone")
+            at += count
+            if time.monotonic() > until:
+                break
+        return at - first
+
     def _block(self, number: int) -> bytes:
         if self._info.size == 0:
             return b""
@@ -69,3 +125,14 @@ class Outlet:
             f"gs://{self._info.bucket}/{self._info.name} is damaged on the server's disk: a part of it "
             f"{what}. Upload it again, or delete it."
         )
+
+
+def _has_room_soon(socket: int) -> bool:
+    if not _WAITING.acquire(blocking=False):
+        return False
+    try:
+        room = select.poll()
+        room.register(socket, select.POLLOUT)
+        return bool(room.poll(WAIT))
+    finally:
+        _WAITING.release()

@@ -3,9 +3,10 @@
 The adapters in `buckets/` implement them; the service and `control/` call them.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from trainshed.core.bucket import (
     ALWAYS,
@@ -46,14 +47,24 @@ class Abilities:
     own_time: bool = True  # times are those of our clock; else of the store's, to the second
 
 
+# Calls a function in one of the threads, with the descriptor of a client's socket that has room and does not
+# block. The function sends bytes there and returns how many. None: the client is gone.
+SocketSender: TypeAlias = Callable[[Callable[[int], int], Executor], Awaitable[int | None]]
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectReading:
-    """Bytes of an object that are being read: the object, their offset, their number, the bytes."""
+    """Bytes of an object that are being read: the object, their offset, their number, the bytes.
+
+    `sent` has most of them sent by the sender; what it yields is to be sent before it goes on. Not every
+    bucket has it.
+    """
 
     info: ObjectInfo
     first: int
     length: int
     chunks: AsyncIterator[bytes]
+    sent: Callable[[SocketSender], AsyncIterator[bytes]] | None = None
 
 
 class Bucket(Protocol):

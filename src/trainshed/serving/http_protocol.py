@@ -18,7 +18,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from trainshed.api.call import BREAK_OFF
+from trainshed.api.call import BREAK_OFF, SENDER
+from trainshed.serving.direct_sender import DirectSender
 from trainshed.settings.values import is_loopback
 from trainshed.wire.status import HeadFault
 
@@ -201,7 +202,10 @@ class BoundedHttp(HttpToolsProtocol):
         if self._state.is_crowded(own=is_own(self.client)) and self.url.partition(b"?")[0] != _HEALTH:
             self._stop(HeadFault.CROWDED)
         super().on_headers_complete()
-        self.scope.setdefault("state", {})[BREAK_OFF] = partial(self._break_off, self.cycle)
+        state, break_off = self.scope.setdefault("state", {}), partial(self._break_off, self.cycle)
+        state[BREAK_OFF] = break_off
+        if self.scheme == "http":
+            state[SENDER] = DirectSender(self.transport, self.flow, self.cycle, break_off)
 
     def _break_off(self, cycle: RequestResponseCycle) -> None:
         """Ends the connection in the middle of an answer, which uvicorn would take for a fault of ours."""
