@@ -6,7 +6,6 @@ else sees the file before `sync` has returned and the index refers to it.
 
 import asyncio
 import contextlib
-import functools
 import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,11 +14,11 @@ from typing import Any
 
 from trainshed.buckets.sums import Sums
 from trainshed.buckets.trouble import translated
+from trainshed.disk.early_write import begin_writing
 
 BATCH = 4 << 20
 MARK = 64 << 20  # bytes after which an upload in pieces is made safe, also within one piece
 
-_WRITE = 2  # SYNC_FILE_RANGE_WRITE
 _AT_ONCE = 1000  # chunks; the system takes 1024
 _NOT_KEPT = "The object cannot be kept"
 
@@ -107,7 +106,7 @@ class ObjectIntake:
                 at += _write_all(self._file, some[first : first + _AT_ONCE])
             if not is_last:
                 # Start writing to the disk now, not only at the final sync. Where it fails, that does it all.
-                _file_range_writer()(self._file, self.sums.size, at - self.sums.size, _WRITE)
+                begin_writing(self._file, self.sums.size, at - self.sums.size)
         self.sums.feed(some)
 
     def _sync(self) -> None:
@@ -120,18 +119,6 @@ class ObjectIntake:
                 os.fsync(file)
             finally:
                 os.close(file)
-
-
-@functools.cache
-def _file_range_writer() -> Callable[..., object]:
-    """sync_file_range, where the system has it. Unlike posix_fadvise it keeps the bytes in memory too."""
-    import ctypes
-
-    write: Any = getattr(ctypes.CDLL(None), "sync_file_range", None)
-    if write is None:
-        return lambda *_: None
-    write.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
-    return write
 
 
 def _write_all(file: int, chunks: list[bytes]) -> int:

@@ -21,6 +21,7 @@ from trainshed.cli.transfer import Transfer, parse, plain
 from trainshed.cli.versions import versioned
 from trainshed.client import ApiError
 from trainshed.client.storage import StorageClient
+from trainshed.disk.early_write import EarlyWriter
 
 AT_ONCE = 8  # transfers at the same time
 EVERY = 0.1  # seconds between looks of the bar
@@ -109,7 +110,7 @@ def _copy(storage: StorageClient, job: Transfer, progress: TransferProgress) -> 
                     storage.send(file, *target, progress.add)
             case (tuple() as source, str()):
                 with _written(Path(job.target)) as file:
-                    storage.fetch(*source, file, progress.add, job.generation)
+                    storage.fetch(*source, file, _begun_early(file, progress.add), job.generation)
             case (tuple() as source, tuple() as target):
                 progress.add(storage.copy(source, target, job.generation))
             case _:
@@ -117,6 +118,16 @@ def _copy(storage: StorageClient, job: Transfer, progress: TransferProgress) -> 
     except OSError as error:
         raise CommandFailed(f"{error.filename or job.target}: {error.strerror}") from error
     progress.add(0, 1)
+
+
+def _begun_early(file: IO[bytes], progress: Callable[[int], None]) -> Callable[[int], None]:
+    early = EarlyWriter(file.fileno())
+
+    def add(count: int) -> None:
+        progress(count)
+        early.add(count)
+
+    return add
 
 
 @contextlib.contextmanager
