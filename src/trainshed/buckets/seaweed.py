@@ -107,7 +107,7 @@ class Seaweed:
         await self._is_up(log)
 
     async def _is_up(self, log: Path) -> None:
-        began = told = time.monotonic()
+        began = last_word = time.monotonic()
         while True:
             try:
                 return await asyncio.to_thread(self.check)
@@ -116,8 +116,8 @@ class Seaweed:
                 if ended or now > began + PATIENCE:
                     outcome = "ended at once" if ended else f"did not take an object: {error.message}"
                     raise Unavailable(f"SeaweedFS {outcome}{_last_words(log)}") from error
-                if now > told + QUIET:
-                    told = now
+                if now > last_word + QUIET:
+                    last_word = now
                     print(f"SeaweedFS is not up after {now - began:.0f} s: {error.message}", file=sys.stderr)
             await asyncio.sleep(_PAUSE)
 
