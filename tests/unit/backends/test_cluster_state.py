@@ -48,6 +48,22 @@ def test_the_end_of_a_pod_has_what_its_init_left_and_what_kubernetes_saw():
     assert state.ended_at is not None and state.ended_at.hour == 10
 
 
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("Error", "ended with Error, exit status 137."),
+        ("StartError", "ended with StartError, exit status 137: no such device: /dev/x."),
+    ],
+)
+def test_the_end_of_a_container_is_told_in_kubernetes_words_without_what_its_init_left(
+    reason: str, says: str
+):
+    ended = {"exitCode": 137, "reason": reason, "message": "no such device:\n /dev/x"}
+    state = state_of(pod("Failed", {"terminated": ended}))
+    assert state.ended_as == f"Kubernetes says that its container {says}"
+    assert state_of(pod("Running", {"running": {}})).ended_as == ""
+
+
 def test_an_evicted_pod_is_over_without_a_container():
     state = state_of(pod("Failed", reason="Evicted", message="The node was low on resource: memory. "))
     assert state.is_over and state.record == ""

@@ -21,6 +21,8 @@ _NEVER = frozenset(
     {"ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 )
 _PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"})
+_STARTED = frozenset({"Completed", "Error", "OOMKilled"})  # reasons of containers that have run
+_MOST_WORDS = 300  # characters of a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,7 @@ class PodState:
     pull_failure: str = ""  # the registry's words
     obstacle: Obstacle | None = None  # why it does not run yet
     ended_at: datetime | None = None
+    ended_as: str = ""  # what Kubernetes says of the end of its container, a sentence
 
     @property
     def shows(self) -> tuple[Obstacle | None, str]:
@@ -103,7 +106,18 @@ def state_of(
         pull_failure=_pull_failure(waiting),
         obstacle=obstacle_of(pod, state, events, patience, workload),
         ended_at=_moment(terminated.get("finishedAt")),
+        ended_as=_words_of_end(terminated),
     )
+
+
+def _words_of_end(terminated: Object) -> str:
+    if not terminated:
+        return ""
+    reason, status = str(terminated.get("reason") or "no reason"), terminated.get("exitCode")
+    words = f"Kubernetes says that its container ended with {reason}, exit status {status}"
+    # Where it was started, the message is what the init left.
+    message = "" if reason in _STARTED else " ".join(str(terminated.get("message") or "").split())
+    return f"{words}: {message[:_MOST_WORDS]}." if message else f"{words}."
 
 
 def _pull_failure(waiting: Object) -> str:

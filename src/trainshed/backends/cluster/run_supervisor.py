@@ -317,8 +317,11 @@ class PodRunSupervisor:
             self._end_by(run, _KILLED)
         elif run.asked and not run.record.begun:
             self._end_by(run, _ASKED)
+        elif state is None:
+            self._lose(run, "Its pod is gone: somebody deleted it at once.")
         else:
-            self._lose(run, "Its pod is gone: somebody deleted it at once." if state is None else "")
+            run.note = f"{run.note} {state.ended_as}".strip()
+            self._lose(run, "")
 
     def _lose(self, run: PodRun, interruption: str) -> None:
         """Nobody can know how it ended. Should its machine come back, nothing of it may run on there."""
