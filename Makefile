@@ -10,8 +10,8 @@ BIN := .venv/bin
 ROUNDS ?= 300
 FAULTS ?= 500
 REQUESTS ?= 300000
-# Most tests wait for processes: four more at a time than there are cores. Files stay together, for their servers.
-AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 4)
+# Most tests wait for processes: two more at a time than there are cores. Files stay together, for their servers.
+AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # What tests import of large packages: scripts/venv compiles that much of them.
 TRAINING = "sklearn.datasets, sklearn.model_selection, torch._dynamo, torch.distributed.run, torch.utils.data"
 SDK = "gcsfs, google.cloud.aiplatform, google.cloud.aiplatform.vizier, google.cloud.storage.transfer_manager, hypertune, obstore"
