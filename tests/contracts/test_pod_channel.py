@@ -114,7 +114,7 @@ async def pod(tools: Path) -> AsyncIterator[Pod]:
         or subprocess.run(["unshare", "--pid", "--mount-proc", "--fork", "true"], check=False).returncode
     ):
         pytest.skip("needs a C compiler, and the right to make process namespaces (root)")
-    folder = tools / "pod"
+    folder = tools / f"pod-{os.getpid()}"  # each worker has its own
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     pod = Pod(folder)
