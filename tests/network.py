@@ -1,6 +1,5 @@
 """What tests need of this machine's network."""
 
-import os
 import random
 import socket
 
@@ -12,14 +11,9 @@ FIRST, LAST = 2_000, 9_900
 
 
 def quiet_port() -> int:
-    """A free port, for a server that begins later or again while clients knock.
-
-    Each worker of pytest has ports of its own: else two may choose one that neither has opened yet.
-    """
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    """A free port, for a server that begins later or again while clients knock."""
     for _ in range(1000):
-        port = random.SystemRandom().randrange(FIRST + worker, LAST, workers)
+        port = random.SystemRandom().randrange(FIRST, LAST)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
