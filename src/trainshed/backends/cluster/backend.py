@@ -302,7 +302,7 @@ class ClusterBackend:
             affinity = self._nodes.elsewhere(launch.accelerator, avoids_silent=not run.grouping.queue)
             body = pods.render_pod(launch, replace(frame, elsewhere=affinity), anywhere=True)
         if why and not run.grouping.queue:
-            run.note = f"{run.note} {why} Kubernetes chooses another for {run.key.name.task}.".strip()
+            run.add_note(f"{why} Kubernetes chooses another for {run.key.name.task}.")
         run.mark("created")
         try:
             created = await self._api.make("pods", body)
@@ -312,7 +312,7 @@ class ClusterBackend:
                 self._room.withdraw(run.pod)
             raise
         if created is not None:
-            run.note = f"{run.note} {unmanaged_note(run.grouping, created)}".strip()
+            run.add_note(unmanaged_note(run.grouping, created))
         known = self._pods.objects.get(run.pod) or created
         run.state = self._state(known or await self._api.get("pods", run.pod))
         self._supervisor.supervise(run, token, may_have_begun=run.begins_alone)

@@ -132,6 +132,10 @@ class PodRun(KnownRun):
         with contextlib.suppress(OSError):  # on a full disk it is remembered as long as this server lives
             write_regular(f"{self.folder}/{name}", b"")
 
+    def add_note(self, sentence: str) -> None:
+        """After what is said of it already; an empty one adds nothing."""
+        self.note = f"{self.note} {sentence}".strip()
+
     def note_interruption(self, sentence: str) -> None:
         """Somebody else ends it: a later server is to know that too."""
         self.interrupted = sentence

@@ -199,7 +199,7 @@ class PodRunSupervisor:
         if run.record != before:
             run.keep_record(text)
         if run.record.unheard and not run.note.endswith(unheard := unheard_note(run.record.unheard)):
-            run.note = f"{run.note} {unheard}".strip()
+            run.add_note(unheard)
         if run.record.exit is not None:
             supervision.channel.order("done")
             self._background.run(self._hang_up(run, supervision))
@@ -303,7 +303,7 @@ class PodRunSupervisor:
                 text += b"exit 0 0\n"  # its place was kept, and is gone: what was held is its end
             run.record = record = parse_record(text)
             if record.exit is not None and record.exit.ok and run.places.gcs and not record.unchanged:
-                run.note = f"{run.note} {_UNFETCHED}".strip()
+                run.add_note(_UNFETCHED)
                 self._lose(run, "")
                 return
             if run.record.exit is not None:
@@ -320,7 +320,7 @@ class PodRunSupervisor:
         elif state is None:
             self._lose(run, "Its pod is gone: somebody deleted it at once.")
         else:
-            run.note = f"{run.note} {state.ended_as}".strip()
+            run.add_note(state.ended_as)
             self._lose(run, "")
 
     def _lose(self, run: PodRun, interruption: str) -> None:
